@@ -334,9 +334,8 @@ impl Kernel {
                 let (effect, flight) = self.land(event)?;
                 self.account
                     .give_up(flight.announcement.ceiling, &abandoned.usage);
-                if abandoned.why != AbandonedWhy::Unwanted {
-                    self.attempts.insert(effect, flight.attempt);
-                }
+                // Kept even for an unwanted one: if it is wanted again, its attempts go on counting.
+                self.attempts.insert(effect, flight.attempt);
                 Ok(())
             }
             kind::EFFECT_UNKNOWN | kind::EFFECT_LOST => {

@@ -1,0 +1,108 @@
+//! What the machine needs to know: settings of the loop, caps of an invocation.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::guard::Guard;
+use crate::ids::BranchName;
+use crate::metric::Real;
+use crate::role::OnUnknown;
+use crate::spec::{ExperimentSpec, Goal};
+
+use super::rule::RuleSettings;
+
+/// The settings that decide, taken from the loop's specification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The number that is optimised.
+    pub metric: String,
+    /// Which way is better.
+    pub goal: Goal,
+    /// The decision rule.
+    pub rule: RuleSettings,
+    /// Numbers that must hold.
+    pub guards: Vec<Guard>,
+    /// Where the work is done.
+    pub target: Option<Real>,
+    /// Time limit of a proposal.
+    pub propose_limit_us: u64,
+    /// Time limit of a measurement.
+    pub run_limit_us: u64,
+    /// What happens to a proposal whose outcome is unknown.
+    pub on_unknown_proposer: OnUnknown,
+    /// What happens to a measurement whose outcome is unknown.
+    pub on_unknown_experiment: OnUnknown,
+}
+
+impl Settings {
+    /// The settings of a pinned specification.
+    pub fn of(specification: &Value) -> Result<Self, String> {
+        let spec = ExperimentSpec::deserialize(specification).map_err(|error| error.to_string())?;
+        Self::of_spec(&spec)
+    }
+
+    /// Whether `value` is as good as the target asks.
+    pub fn reaches_target(&self, value: Real) -> bool {
+        self.target.is_some_and(|target| match self.goal {
+            Goal::Min => value <= target,
+            Goal::Max => value >= target,
+        })
+    }
+}
+
+/// What an invocation is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Mode {
+    /// Propose, measure, decide, again and again.
+    Run,
+    /// Measure the baseline (again) and stop.
+    Baseline,
+    /// Measure the candidate of an old trial again.
+    Retry(RetryOf),
+}
+
+/// The trial whose candidate is to be tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryOf {
+    /// Its number.
+    pub trial: u64,
+    /// Its candidate's commit; the parent is what it was made from.
+    pub commit: String,
+}
+
+/// The harness as an invocation finds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HarnessStart {
+    /// Digest over protected files, commands and settings that matter.
+    pub digest: crate::digest::Digest,
+    /// The commit a segment that starts now begins from.
+    pub commit: String,
+    /// That commit's tree.
+    pub tree: String,
+}
+
+/// Body of `invocation.begun` in an experiment run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caps {
+    /// The specification in force, pinned for this invocation.
+    pub specification: Value,
+    /// What it is for.
+    pub mode: Mode,
+    /// The branch it works on.
+    pub branch: BranchName,
+    /// The harness it finds.
+    pub harness: HarnessStart,
+    /// The most trials to decide; unlimited where none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials: Option<u64>,
+    /// The most wall clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_clock_us: Option<u64>,
+    /// Consecutive trials without a judgement after which it gives up; 0 is never.
+    pub give_up_after: u64,
+}
