@@ -129,7 +129,7 @@ pub(crate) struct Ground<'a> {
 }
 
 /// Longest label in pixels per pixel of font size.
-const LONGEST_EM: f64 = 19.0;
+const LONGEST_EM: f64 = 25.0;
 
 /// Places as many of the wishes as find room, in the order given.
 pub(crate) fn place_labels(wishes: &[Wish], ground: &Ground<'_>) -> Vec<Placed> {

@@ -74,7 +74,15 @@ impl Scale {
             &mut high,
             analysis.target.filter(usable).map(to_axis),
         );
-        Self::around(logarithmic, low, high)
+        let mut scale = Self::around(logarithmic, low, high);
+        // Labels stand on the better side, where nothing else is.
+        let room = (scale.high - scale.low) * 0.06;
+        if analysis.progress.lower_is_better {
+            scale.low -= room;
+        } else {
+            scale.high += room;
+        }
+        scale
     }
 
     /// An axis of trial numbers.
@@ -238,7 +246,7 @@ fn round_values(low: f64, high: f64, wanted: usize, smallest_step: f64) -> Vec<f
     for factor in [1.0, 2.0, 2.5, 5.0] {
         let whole = smallest_step < 1.0 || factor != 2.5 || exponent > 0;
         let candidate = power_of_ten(factor, exponent);
-        if candidate >= rough * 0.999 && whole {
+        if candidate >= rough * 0.85 && whole {
             step = candidate;
             break;
         }

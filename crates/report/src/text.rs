@@ -5,8 +5,16 @@ use unicode_width::UnicodeWidthChar;
 /// Removes what could steer a terminal or reorder a line; runs of white space become one space.
 pub(crate) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len().min(400));
-    for character in text.chars() {
-        if character.is_whitespace() {
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        if character == '\x1b' && characters.next_if_eq(&'[').is_some() {
+            // A terminal's control sequence goes as a whole.
+            while characters
+                .next_if(|c| c.is_ascii_digit() || ";?".contains(*c))
+                .is_some()
+            {}
+            characters.next_if(char::is_ascii_alphabetic);
+        } else if character.is_whitespace() {
             if !out.is_empty() && !out.ends_with(' ') {
                 out.push(' ');
             }
@@ -109,7 +117,7 @@ mod tests {
 
     #[test]
     fn hostile_text_is_disarmed() {
-        assert_eq!(clean("a\x1b[31mb\n\n c\u{202e}d\0"), "a[31mb cd");
+        assert_eq!(clean("a\x1b[31mb\n\n c\u{202e}d\0"), "ab cd");
         assert_eq!(clean("  spaced   out \t"), "spaced out");
         assert_eq!(
             escape("<a b=\"c\">&'"),

@@ -5,7 +5,7 @@
 mod views;
 
 use loopwright_report::{Mark, Point, Progress, SvgOptions, TerminalOptions, Theme, svg, terminal};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use views::{borders, branches_and_segments, many, ordinary, point, progress};
 
 fn picture(name: &str, view: &Progress, options: &SvgOptions) -> String {
@@ -78,6 +78,23 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     tag[start..].split('"').next()
 }
 
+/// Width of a text in the narrower of the common fonts, in font sizes.
+fn least_width(content: &str) -> f64 {
+    let text = content.replace("&lt;", "<").replace("&gt;", ">");
+    let text = text.replace("&quot;", "\"").replace("&#39;", "'");
+    let text = text.replace("&amp;", "&");
+    let narrow = |c: char| " iljtfr.,:;'|!()[]/\\-\"I*`".contains(c);
+    text.chars()
+        .map(|c| {
+            if narrow(c) {
+                0.28
+            } else {
+                c.width().unwrap_or(0) as f64 * 0.5
+            }
+        })
+        .sum()
+}
+
 /// Every text begins and ends inside the picture, and labels don't lie on each other.
 fn check_texts_inside(name: &str, text: &str) {
     let width: f64 = attribute(text, "width").unwrap().parse().unwrap();
@@ -93,9 +110,7 @@ fn check_texts_inside(name: &str, text: &str) {
             Some("small") => 11.0,
             _ => 12.0,
         };
-        // A mean width of common fonts; the drawing itself reckons with more.
-        let characters = content.replace("&amp;", "&").replace("&lt;", "<");
-        let long = characters.width() as f64 * size * 0.53;
+        let long = least_width(content) * size;
         let (left, right) = match attribute(line, "text-anchor") {
             Some("end") => (x - long, x),
             Some("middle") => (x - long / 2.0, x + long / 2.0),
@@ -163,6 +178,7 @@ fn all_views() -> Vec<(&'static str, Progress)> {
     views.push(("ten_thousand", many(10_000)));
     let kept = (0..10_000).map(|at| Point {
         low_high: Some((-(at as f64) - 1.0, -(at as f64) + 1.0)),
+        confirmed: Some(-(at as f64) + 0.7),
         label: Some("&&&& \"\"\"\" <<<<".repeat(50)),
         branch: format!("branch {}", at % 9),
         segment: at / 3000,

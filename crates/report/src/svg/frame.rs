@@ -16,6 +16,8 @@ const NOTE_ROW: f64 = 16.0;
 const MOST_NOTES: usize = 4;
 /// From this many attempts on they share elements and lose their tooltips.
 const COMPACT_FROM: usize = 400;
+/// More interval bands than this would make the file too large.
+const MOST_BANDS: usize = 3000;
 
 pub(super) struct Frame {
     pub width: f64,
@@ -33,6 +35,8 @@ pub(super) struct Frame {
     pub trials: Scale,
     pub ticks: Ticks,
     pub compact: bool,
+    /// Whether interval bands are drawn; not when there are too many for a small file.
+    pub bands: bool,
 }
 
 impl Frame {
@@ -46,7 +50,11 @@ impl Frame {
         let compact = analysis.attempts.len() > COMPACT_FROM;
         let inner = width - 2.0 * MARGIN;
 
-        let legend = legend::rows(&legend::entries(analysis, compact, &values), inner);
+        let banded = analysis.lanes.iter().flat_map(|lane| &lane.steps);
+        let banded = banded.filter(|step| step.interval.is_some()).count();
+        let bands = (1..=MOST_BANDS).contains(&banded);
+        let entries = legend::entries(analysis, compact, bands, &values);
+        let legend = legend::rows(&entries, inner);
         let notes = notes(analysis, remark, inner);
         let strips = analysis.strips();
 
@@ -58,7 +66,7 @@ impl Frame {
         };
         let top = 98.0;
         let bottom = (height - below - strip_space).max(top + 60.0);
-        let ticks = values.ticks((((bottom - top) / 60.0) as usize).clamp(2, 8));
+        let ticks = values.ticks((((bottom - top) / 52.0) as usize).clamp(2, 8));
 
         let names = strips.iter().map(|s| pixels(s.name(), 12.0));
         let tick_texts = ticks.marks.iter().map(|(_, text)| pixels(text, 12.0));
@@ -93,6 +101,7 @@ impl Frame {
             trials,
             ticks,
             compact,
+            bands,
         }
     }
 
@@ -101,7 +110,7 @@ impl Frame {
     }
 
     pub(super) fn x_at(&self, position: f64) -> f64 {
-        self.plot.left + position * (self.plot.right - self.plot.left)
+        self.snapped(self.plot.left + position * (self.plot.right - self.plot.left))
     }
 
     pub(super) fn y(&self, value: f64) -> f64 {
@@ -109,7 +118,16 @@ impl Frame {
     }
 
     pub(super) fn y_at(&self, position: f64) -> f64 {
-        self.plot.bottom - position * (self.plot.bottom - self.plot.top)
+        self.snapped(self.plot.bottom - position * (self.plot.bottom - self.plot.top))
+    }
+
+    /// Whole pixels in a crowd: shorter to write, and finer couldn't be seen.
+    fn snapped(&self, coordinate: f64) -> f64 {
+        if self.compact {
+            coordinate.round()
+        } else {
+            coordinate
+        }
     }
 
     pub(super) fn strip_y(&self, strip: Strip) -> f64 {

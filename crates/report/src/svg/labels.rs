@@ -1,7 +1,7 @@
 //! What was changed, in words beside the kept attempts; outcomes beside the refused and failed.
 
 use super::frame::Frame;
-use super::lines::running_best_ink;
+use super::lines::lines_ink;
 use super::marks::rejected_ink;
 use super::writer::{Anchor, Writer, line};
 use crate::analysis::{Analysis, Attempt, Strip};
@@ -34,7 +34,7 @@ pub(super) fn find(frame: &Frame, analysis: &Analysis<'_>, blocked: &[Area]) -> 
         .collect();
     let mut ink = Ink::new(&frame.plot);
     rejected_ink(&mut ink, frame, analysis);
-    running_best_ink(&mut ink, frame, analysis);
+    lines_ink(&mut ink, frame, analysis);
     let radius = frame.mark_radius(labelled.len()) + 1.0;
     let mut blocked = blocked.to_vec();
     for (attempt, value) in &labelled {
@@ -90,16 +90,24 @@ pub(super) fn strip_words(writer: &mut Writer, frame: &Frame, analysis: &Analysi
             continue;
         }
         let y = frame.strip_y(strip) + 4.0;
+        let mut taken_until = frame.plot.left;
         for (at, (x, attempt)) in marks.iter().enumerate() {
             let until = marks
                 .get(at + 1)
                 .map_or(frame.plot.right, |(next, _)| next - 9.0);
-            let start = x + 11.0;
             let word = clean(&attempt.point.outcome).replace('_', " ");
             let word = cut_pixels(&word, 150.0, 11.0);
-            if pixels(&word, 11.0) <= until - start {
-                writer.text("small", (start, y), Anchor::Start, &word);
-            }
+            let width = pixels(&word, 11.0);
+            let (after, before) = (x + 11.0, x - 11.0 - width);
+            taken_until = if after + width <= until {
+                writer.text("small", (after, y), Anchor::Start, &word);
+                after + width
+            } else {
+                if before >= taken_until {
+                    writer.text("small", (x - 11.0, y), Anchor::End, &word);
+                }
+                x + 9.0
+            };
         }
     }
     writer.close_group();

@@ -28,7 +28,6 @@ pub(super) enum Sign {
     Unmeasured,
     Best,
     Band,
-    Target,
     None,
 }
 
@@ -50,7 +49,12 @@ fn entry(sign: Sign, word: &str) -> Entry {
 }
 
 /// The entries for what the picture shows.
-pub(super) fn entries(analysis: &Analysis<'_>, compact: bool, values: &Scale) -> Vec<Entry> {
+pub(super) fn entries(
+    analysis: &Analysis<'_>,
+    compact: bool,
+    bands: bool,
+    values: &Scale,
+) -> Vec<Entry> {
     let has = |mark: Mark| analysis.attempts.iter().any(|a| a.point.mark == mark);
     let mut all = Vec::new();
     let mut add = |present: bool, sign: Sign, word: &str| {
@@ -72,12 +76,7 @@ pub(super) fn entries(analysis: &Analysis<'_>, compact: bool, values: &Scale) ->
     let any_confirmed = analysis.attempts.iter().any(confirmed);
     add(any_confirmed, Sign::Confirmed, "confirmed value");
     add(!analysis.lanes.is_empty(), Sign::Best, "running best");
-    let banded = |lane: &crate::analysis::Lane| lane.steps.iter().any(|s| s.interval.is_some());
-    add(
-        analysis.lanes.iter().any(banded),
-        Sign::Band,
-        "its interval",
-    );
+    add(bands, Sign::Band, "its interval");
     let rejected = || analysis.attempts.iter().filter(|a| !a.accepted());
     let inside = |value: f64| matches!(values.place(value), Place::Inside(_));
     let any_inside = rejected().filter_map(Attempt::place).any(inside);
@@ -94,8 +93,6 @@ pub(super) fn entries(analysis: &Analysis<'_>, compact: bool, values: &Scale) ->
     let unmeasured = has(Mark::NotMeasured)
         || rejected().any(|a| a.point.mark == Mark::Rejected && a.place().is_none());
     add(unmeasured, Sign::Unmeasured, "not measured");
-    let target_inside = analysis.target.is_some_and(inside);
-    add(target_inside, Sign::Target, "target");
     all
 }
 
@@ -165,7 +162,6 @@ fn draw_sign(writer: &mut Writer, sign: Sign, x: f64, y: f64) {
         Sign::Band => {
             writer.path("band b0", &rectangle(left, y - 5.0, right, y + 5.0), None);
         }
-        Sign::Target => writer.path("target", &line((left, y), (right, y)), None),
         Sign::None => {}
     }
 }

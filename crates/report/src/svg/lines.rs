@@ -45,7 +45,7 @@ pub(super) fn running_best(writer: &mut Writer, frame: &Frame, analysis: &Analys
         let end = frame.x(lane.end_trial);
         for (at, step) in steps.iter().enumerate() {
             let until = steps.get(at + 1).map_or(end, |next| next.x);
-            if let Some((top, bottom)) = step.band {
+            if let Some((top, bottom)) = step.band.filter(|_| frame.bands) {
                 // A lone point has a band of a few pixels, so that it can be seen.
                 let until = until.max(step.x + 6.0).min(frame.plot.right);
                 bands[style].push_str(&rectangle(step.x, top, until, bottom));
@@ -72,8 +72,17 @@ pub(super) fn running_best(writer: &mut Writer, frame: &Frame, analysis: &Analys
     writer.close_group();
 }
 
-/// Marks the running best as drawn-on, so that labels keep off it.
-pub(super) fn running_best_ink(ink: &mut Ink, frame: &Frame, analysis: &Analysis<'_>) {
+/// Marks the lines as drawn-on, so that labels keep off them.
+pub(super) fn lines_ink(ink: &mut Ink, frame: &Frame, analysis: &Analysis<'_>) {
+    let plot = &frame.plot;
+    if let Some(Place::Inside(at)) = analysis.target.map(|t| frame.values.place(t)) {
+        let y = frame.y_at(at);
+        ink.stroke((plot.left, y), (plot.right, y), 0.6);
+    }
+    for (before, first, _) in &analysis.boundaries {
+        let x = f64::midpoint(frame.x(*before), frame.x(*first));
+        ink.stroke((x, plot.top), (x, plot.bottom), 3.0);
+    }
     for lane in &analysis.lanes {
         let steps = seen_steps(frame, lane);
         let end = frame.x(lane.end_trial);
@@ -93,17 +102,17 @@ pub(super) fn target(writer: &mut Writer, frame: &Frame, analysis: &Analysis<'_>
     let target = analysis.target?;
     let plot = &frame.plot;
     let value = analysis.value_text(target);
+    let below = analysis.progress.lower_is_better;
     let (text, y) = match frame.values.place(target) {
         Place::Inside(at) => {
             let y = frame.y_at(at);
             writer.path("target", &line((plot.left, y), (plot.right, y)), None);
-            let above = y - 5.0;
-            let y = if above - 12.0 < plot.top {
-                y + 14.0
-            } else {
-                above
-            };
-            (format!("target {value}"), y)
+            // On the better side, away from the values, where there is room.
+            let under = y + 14.0;
+            let over = y - 5.0;
+            let (first, second) = if below { (under, over) } else { (over, under) };
+            let fits = first < plot.bottom - 3.0 && first - 10.0 > plot.top;
+            (format!("target {value}"), if fits { first } else { second })
         }
         Place::Below => (
             format!("target {value} is below the picture"),

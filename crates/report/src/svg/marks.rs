@@ -140,7 +140,7 @@ pub(super) fn accepted(writer: &mut Writer, frame: &Frame, analysis: &Analysis<'
         let ring_radius = radius + 2.5;
         let style = attempt.branch % BRANCH_STYLES;
         if frame.compact {
-            rings[style].push_str(&line((x - 3.0, to), (x + 3.0, to)));
+            let _ = write!(rings[style], "M{} {}h6", number(x - 3.0), number(to));
             continue;
         }
         if (from - to).abs() > ring_radius {

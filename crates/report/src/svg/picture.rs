@@ -100,6 +100,11 @@ fn remarks(frame: &Frame, analysis: &Analysis<'_>, left_out: usize) -> Option<St
             "{left_out} kept attempts have no room for their label."
         )),
     }
+    let has_interval =
+        |a: &crate::analysis::Attempt<'_>| a.level().is_some() && a.interval.is_some();
+    if !frame.bands && analysis.attempts.iter().any(has_interval) {
+        parts.push("Intervals are left out: there are too many.".to_owned());
+    }
     if frame.compact {
         parts.push("Rejected attempts that would overlap are merged.".to_owned());
     }

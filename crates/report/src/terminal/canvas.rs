@@ -47,8 +47,8 @@ pub(super) mod rank {
     pub(in crate::terminal) const BLANK: u8 = 0;
     pub(in crate::terminal) const BAND: u8 = 1;
     pub(in crate::terminal) const RULE: u8 = 2;
-    pub(in crate::terminal) const REJECTED: u8 = 3;
-    pub(in crate::terminal) const LINE: u8 = 4;
+    pub(in crate::terminal) const LINE: u8 = 3;
+    pub(in crate::terminal) const REJECTED: u8 = 4;
     pub(in crate::terminal) const TEXT: u8 = 5;
     pub(in crate::terminal) const CONFIRMED: u8 = 6;
     pub(in crate::terminal) const ACCEPTED: u8 = 7;

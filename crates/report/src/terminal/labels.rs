@@ -3,6 +3,7 @@
 use super::canvas::Canvas;
 use super::picture::Field;
 use crate::analysis::Analysis;
+use crate::model::Mark;
 use crate::ranking::{label_text, ranked};
 use crate::text::{columns, cut_columns};
 
@@ -15,7 +16,11 @@ const SHORTER: usize = 12;
 pub(super) fn write(field: &mut Field, analysis: &Analysis<'_>) {
     let ellipsis = field.glyphs.ellipsis;
     let below = analysis.progress.lower_is_better;
-    for (attempt, value) in ranked(analysis).into_iter().take(MOST_LABELS) {
+    // A baseline without a label of its own is told by its mark.
+    let labelled = ranked(analysis)
+        .into_iter()
+        .filter(|(a, _)| a.point.mark == Mark::Kept || a.point.label.is_some());
+    for (attempt, value) in labelled.take(MOST_LABELS) {
         let (column, row) = (field.column(attempt.point.trial), field.row(value));
         let text = label_text(attempt);
         let whole = cut_columns(&text, LONGEST, ellipsis);
