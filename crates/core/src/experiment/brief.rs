@@ -87,8 +87,11 @@ impl Brief {
     /// The JSON form, indented, keys sorted, with a final newline.
     pub fn to_json(&self) -> String {
         let history: Vec<Value> = self.history.iter().map(past_json).collect();
-        let counts: BTreeMap<&str, u64> =
-            self.counts.iter().map(|(outcome, count)| (outcome.name(), *count)).collect();
+        let counts: BTreeMap<&str, u64> = self
+            .counts
+            .iter()
+            .map(|(outcome, count)| (outcome.name(), *count))
+            .collect();
         let value = json!({
             "baseline": number(self.baseline),
             "branch": self.branch,
@@ -124,7 +127,11 @@ impl Brief {
         };
         // Writing to a String can't fail.
         let _ = writeln!(text, "# Trial {} of `{}`\n", self.trial, self.loop_name);
-        let _ = writeln!(text, "Change this repository so that **{}** improves ({better}).", self.metric);
+        let _ = writeln!(
+            text,
+            "Change this repository so that **{}** improves ({better}).",
+            self.metric
+        );
         let _ = writeln!(text, "It is measured by `{}`.\n", self.run_command);
         let facts = [
             ("to beat", self.incumbent),
@@ -160,8 +167,16 @@ impl Brief {
         }
         let _ = writeln!(text, "\n## What was tried\n");
         for past in &self.history {
-            let value = past.value.map_or_else(|| "no value".to_owned(), Real::short);
-            let _ = writeln!(text, "- trial {}: **{}** ({value}): {}", past.trial, past.outcome.name(), past.why);
+            let value = past
+                .value
+                .map_or_else(|| "no value".to_owned(), Real::short);
+            let _ = writeln!(
+                text,
+                "- trial {}: **{}** ({value}): {}",
+                past.trial,
+                past.outcome.name(),
+                past.why
+            );
             if !past.paths.is_empty() {
                 let _ = writeln!(text, "  - changed: {}", past.paths.join(", "));
             }
@@ -244,10 +259,18 @@ mod tests {
             counts: [(Outcome::Kept, 2), (Outcome::Failed, 1)].into(),
             history: vec![
                 past(0, Outcome::Kept, real(10.0), "baseline"),
-                Past { commit: Some("342cf35".to_owned()), ..past(1, Outcome::Kept, real(8.0), "8 beat 10") },
+                Past {
+                    commit: Some("342cf35".to_owned()),
+                    ..past(1, Outcome::Kept, real(8.0), "8 beat 10")
+                },
                 Past {
                     output_tail: Some("boom\n".to_owned()),
-                    ..past(2, Outcome::Failed, None, "the measurement exited with status 1")
+                    ..past(
+                        2,
+                        Outcome::Failed,
+                        None,
+                        "the measurement exited with status 1",
+                    )
                 },
             ],
             trials_left: Some(4),
@@ -266,14 +289,25 @@ mod tests {
         assert_eq!(json["history"][1]["commit"], "342cf35");
         assert_eq!(json["history"][2]["metric"], Value::Null);
         assert_eq!(json["history"][2]["output_tail"], "boom\n");
-        assert!(json["history"][2]["why"].as_str().unwrap().starts_with("reverted:"));
+        assert!(
+            json["history"][2]["why"]
+                .as_str()
+                .unwrap()
+                .starts_with("reverted:")
+        );
         assert_eq!(json["budget_seconds"], json!(1.0));
     }
 
     #[test]
     fn reads_well_as_markdown() {
         let text = sample().to_markdown();
-        for part in ["# Trial 3 of `speed`", "lower is better", "- to beat: 8", "do not touch: ref", "> boom"] {
+        for part in [
+            "# Trial 3 of `speed`",
+            "lower is better",
+            "- to beat: 8",
+            "do not touch: ref",
+            "> boom",
+        ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
     }

@@ -1,13 +1,13 @@
 //! From facts to the next step of a trial: what to do now, or how it ends.
 
 use crate::guard;
-use crate::metric::Real;
+use crate::metric::{Reading, Real, Refusal};
 
 use super::outcome::Outcome;
-use super::results::{Ended, Measured, Proposed, Reading};
+use super::results::{Ended, Measured, Proposed};
 use super::rule::{Arm, Want};
-use super::state::{Conclusion, Line, Origin, Trial};
 use super::settings::Settings;
+use super::state::{Conclusion, Line, Origin, Trial};
 
 /// What an open trial needs next.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,9 @@ pub(super) fn step(settings: &Settings, line: &Line, trial: &Trial) -> Step {
         (Origin::Retry { .. }, None) => return Step::Reapply,
         (_, Some(_)) => {}
     }
-    let Some(judge) = &trial.judge else { return Step::Measure(Arm::Candidate) };
+    let Some(judge) = &trial.judge else {
+        return Step::Measure(Arm::Candidate);
+    };
     let verdict = match judge.want() {
         Want::Measure(arm) if trial.readings.is_empty() => return Step::Measure(arm),
         Want::Measure(arm) => {
@@ -52,133 +54,152 @@ pub(super) fn step(settings: &Settings, line: &Line, trial: &Trial) -> Step {
         });
     }
     if let Some(conclusion) = broken_guard(settings, line, trial) {
-        return Step::Conclude(Conclusion { value: Some(verdict.value), ..conclusion });
+        return Step::Conclude(Conclusion {
+            value: Some(verdict.value),
+            ..conclusion
+        });
     }
-    match &trial.commit {
-        None => Step::Keep(verdict.value),
-        Some(_) => {
-            let note = trial.commit_note.as_ref().map(|note| format!(" ({note})"));
-            Step::Conclude(Conclusion {
-                outcome: Outcome::Kept,
-                why: format!("{}{}", verdict.why, note.unwrap_or_default()),
-                value: Some(verdict.value),
-            })
-        }
+    if trial.commit.is_none() {
+        return Step::Keep(verdict.value);
     }
+    let note = trial.commit_note.as_ref().map(|note| format!(" ({note})"));
+    Step::Conclude(Conclusion {
+        outcome: Outcome::Kept,
+        why: format!("{}{}", verdict.why, note.unwrap_or_default()),
+        value: Some(verdict.value),
+    })
 }
 
 fn baseline_step(settings: &Settings, trial: &Trial) -> Step {
-    let Some(values) = trial.values.first() else { return Step::Measure(Arm::Incumbent) };
+    let Some(values) = trial.values.first() else {
+        return Step::Measure(Arm::Incumbent);
+    };
     let value = values.get(&settings.metric).copied();
-    Step::Conclude(Conclusion { outcome: Outcome::Kept, why: "baseline".to_owned(), value })
+    Step::Conclude(Conclusion {
+        outcome: Outcome::Kept,
+        why: "baseline".to_owned(),
+        value,
+    })
 }
 
 fn broken_guard(settings: &Settings, line: &Line, trial: &Trial) -> Option<Conclusion> {
     let verdict = guard::judge(
         &settings.guards,
-        &trial.mean_values(),
+        &trial
+            .mean_values()
+            .into_iter()
+            .map(|(name, value)| (name, Reading::Value(value)))
+            .collect(),
         &line.incumbent.values,
         &line.baseline,
     );
-    let why = verdict.words()?;
+    if verdict.holds() {
+        return None;
+    }
+    let why = verdict.to_string();
     let value = trial.readings.last().and_then(|taken| taken.value);
-    Some(Conclusion { outcome: Outcome::GuardFailed, why, value })
+    Some(Conclusion {
+        outcome: Outcome::GuardFailed,
+        why,
+        value,
+    })
 }
 
-fn end(outcome: Outcome, why: impl Into<String>) -> Option<Conclusion> {
-    Some(Conclusion { outcome, why: why.into(), value: None })
+fn end(outcome: Outcome, why: impl Into<String>) -> Conclusion {
+    Conclusion {
+        outcome,
+        why: why.into(),
+        value: None,
+    }
+}
+
+/// `outcome` where something was found, naming the first and how many more there are.
+fn if_any(found: &[String], outcome: Outcome, words: &str) -> Option<Conclusion> {
+    let first = found.first()?;
+    let names = match found.len() - 1 {
+        0 => first.clone(),
+        more => format!("{first} and {more} more"),
+    };
+    Some(end(outcome, format!("{words}: {names}")))
 }
 
 /// How a trial ends after its proposal, if it does. What touches the harness is looked at before
 /// anything else, so that a crash can't hide it.
 pub(super) fn after_proposal(proposed: &Proposed, incumbent_tree: &str) -> Option<Conclusion> {
-    if let Some(first) = proposed.protected.first() {
-        return end(
-            Outcome::HarnessChanged,
-            format!("the proposal changed what judges it: {}", and_more(first, proposed.protected.len())),
-        );
+    let harness = Outcome::HarnessChanged;
+    let changed = "the proposal changed what judges it";
+    let shadows = "the proposal added a file that would be imported in place of what judges it";
+    let refused = "the proposal left something git can't record";
+    let early = if_any(&proposed.protected, harness, changed)
+        .or_else(|| if_any(&proposed.shadowing, harness, shadows))
+        .or_else(|| ended_badly("the proposal", &proposed.ran.ended))
+        .or_else(|| if_any(&proposed.refused, Outcome::Failed, refused));
+    if early.is_some() {
+        return early;
     }
-    if let Some(first) = proposed.shadowing.first() {
-        let files = and_more(first, proposed.shadowing.len());
-        return end(
-            Outcome::HarnessChanged,
-            format!("the proposal added a file that would be imported in place of what judges it: {files}"),
-        );
+    let tree = proposed.candidate.as_ref().map(|candidate| &candidate.tree);
+    if tree.is_none_or(|tree| tree == incumbent_tree) {
+        return Some(end(
+            Outcome::NoChange,
+            "the proposal left the tree as it was",
+        ));
     }
-    if let Some(conclusion) = ended_badly("the proposal", &proposed.ran.ended) {
-        return Some(conclusion);
-    }
-    if let Some(first) = proposed.refused.first() {
-        return end(
-            Outcome::Failed,
-            format!("the proposal left something git can't record: {}", and_more(first, proposed.refused.len())),
-        );
-    }
-    let Some(candidate) = &proposed.candidate else {
-        return end(Outcome::NoChange, "the proposal left the tree as it was");
-    };
-    if candidate.tree == incumbent_tree {
-        return end(Outcome::NoChange, "the proposal left the tree as it was");
-    }
-    if let Some(first) = proposed.secrets.first() {
-        let files = and_more(first, proposed.secrets.len());
-        return end(Outcome::Failed, format!("the change holds what looks like a secret: {files}"));
-    }
-    let of = proposed.duplicate_of?;
-    end(Outcome::Duplicate, format!("the same tree was tried in trial {of}"))
+    let secret = "the change holds what looks like a secret";
+    if_any(&proposed.secrets, Outcome::Failed, secret).or_else(|| {
+        let of = proposed.duplicate_of?;
+        Some(end(
+            Outcome::Duplicate,
+            format!("the same tree was tried in trial {of}"),
+        ))
+    })
 }
 
-/// How a trial ends after a measurement, if that is no usable reading. `repeat` says that the
-/// candidate was measured before.
+/// How a trial ends after a measurement, if that is no usable reading. `repeat` says that the same
+/// arm was measured before.
 pub(super) fn after_measurement(
     measured: &Measured,
     metric: &str,
     repeat: bool,
 ) -> Option<Conclusion> {
-    if let Some(first) = measured.touched.first() {
-        let files = and_more(first, measured.touched.len());
-        return end(
-            Outcome::HarnessChanged,
-            format!("the measurement changed what judges it: {files}"),
-        );
+    let touched = "the measurement changed what judges it";
+    if let Some(conclusion) = if_any(&measured.touched, Outcome::HarnessChanged, touched) {
+        return Some(conclusion);
     }
-    let subject = if measured.in_setup { "the setup" } else { "the measurement" };
-    let conclusion = ended_badly(subject, &measured.ran.ended)
-        .or_else(|| refused_metric(measured, metric))?;
+    let subject = if measured.in_setup {
+        "the setup"
+    } else {
+        "the measurement"
+    };
+    let conclusion =
+        ended_badly(subject, &measured.ran.ended).or_else(|| refused_metric(measured, metric))?;
     if !repeat {
         return Some(conclusion);
     }
-    end(Outcome::Unstable, format!("measured again, {}", conclusion.why))
+    Some(end(
+        Outcome::Unstable,
+        format!("measured again, {}", conclusion.why),
+    ))
 }
 
 fn refused_metric(measured: &Measured, metric: &str) -> Option<Conclusion> {
-    match measured.readings.get(metric) {
-        Some(Reading::Value(_)) => None,
-        Some(Reading::Refused { code, words }) => {
-            let outcome = match code.as_str() {
-                "not_finite" => Outcome::NotFinite,
-                "ambiguous" => Outcome::Ambiguous,
-                _ => Outcome::NoMetric,
-            };
-            end(outcome, words.clone())
-        }
-        None => end(Outcome::NoMetric, format!("{metric} was not measured")),
-    }
+    let refusal = match measured.readings.get(metric) {
+        Some(Reading::Value(_)) => return None,
+        Some(Reading::Refused(refusal)) => refusal.clone(),
+        None => Refusal::missing(),
+    };
+    let outcome = match refusal {
+        Refusal::NotFinite { .. } => Outcome::NotFinite,
+        Refusal::Ambiguous { .. } => Outcome::Ambiguous,
+        Refusal::Missing { .. } | Refusal::Malformed { .. } => Outcome::NoMetric,
+    };
+    Some(end(outcome, format!("{metric}: {refusal}")))
 }
 
 fn ended_badly(subject: &str, ended: &Ended) -> Option<Conclusion> {
-    let words = format!("{subject} {}", ended.words());
-    match ended {
-        Ended::Exited(0) => None,
-        Ended::TimedOut { .. } => end(Outcome::TimedOut, words),
-        Ended::Exited(_) | Ended::Signaled(_) | Ended::Broken { .. } => end(Outcome::Failed, words),
-    }
-}
-
-/// `first`, with how many more there are.
-fn and_more(first: &str, count: usize) -> String {
-    match count {
-        0 | 1 => first.to_owned(),
-        more => format!("{first} and {} more", more - 1),
-    }
+    let outcome = match ended {
+        Ended::Exited(0) => return None,
+        Ended::TimedOut { .. } => Outcome::TimedOut,
+        Ended::Exited(_) | Ended::Signaled(_) | Ended::Broken { .. } => Outcome::Failed,
+    };
+    Some(end(outcome, format!("{subject} {}", ended.words())))
 }

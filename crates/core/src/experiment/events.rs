@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::metric::Real;
+use crate::metric::{MetricName, Real};
 
 use super::outcome::Outcome;
 use super::rule::Arm;
@@ -67,7 +67,7 @@ pub struct Decided {
     pub against: Option<Real>,
     /// All metrics, the guards' included.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub values: BTreeMap<String, Real>,
+    pub values: BTreeMap<MetricName, Real>,
     /// Every reading, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub readings: Vec<Taken>,
@@ -92,4 +92,3 @@ pub struct TargetChecked {
     /// In words.
     pub why: String,
 }
-

@@ -4,8 +4,8 @@
 //! A trial's effects are `t<trial>/propose` (or `/reapply`), `t<trial>/measure/<arm>/<reading>`,
 //! `t<trial>/keep/<time>` and `t<trial>/target/1`.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::budget::Ceiling;
@@ -15,6 +15,7 @@ use crate::event::{Event, Scope};
 use crate::ids::EffectId;
 use crate::kernel::{self, kind as kernel_kind};
 use crate::machine::{Draft, Ending, Input, Machine, Misfit, Next, Status};
+use crate::metric::Real;
 use crate::role::Role;
 use crate::time::Micros;
 
@@ -82,7 +83,12 @@ impl Machine for Experiment {
             kernel_kind::EFFECT_REFUSED => {
                 let refused: kernel::EffectRefused = kernel::body(event)?;
                 let over = refused.over;
-                let words = format!("the budget of {} is used up ({} left of {})", over.dimension.name(), over.left, over.limit);
+                let words = format!(
+                    "the budget of {} is used up ({} left of {})",
+                    over.dimension.name(),
+                    over.left,
+                    over.limit
+                );
                 close(state, Ending::new("budget", words));
                 Ok(())
             }
@@ -108,19 +114,27 @@ impl Machine for Experiment {
     }
 
     fn next(state: &State) -> Next {
-        let Some(invocation) = &state.invocation else { return Next::default() };
+        let Some(invocation) = &state.invocation else {
+            return Next::default();
+        };
         if invocation.ending.is_some() {
             return Next::default();
         }
         let wall_clock = invocation.caps.wall_clock_us;
         let deadline = wall_clock.map(|limit_us| invocation.begun_at.plus(limit_us));
-        Next { effects: wanted(state).into_iter().collect(), deadline }
+        Next {
+            effects: wanted(state).into_iter().collect(),
+            deadline,
+        }
     }
 
     fn status(state: &State) -> Status {
         match &state.invocation {
             None => Status::Idle(Ending::new("idle", "no invocation is open")),
-            Some(Invocation { ending: Some(ending), .. }) => Status::Idle(ending.clone()),
+            Some(Invocation {
+                ending: Some(ending),
+                ..
+            }) => Status::Idle(ending.clone()),
             Some(_) => Status::Working,
         }
     }
@@ -141,15 +155,20 @@ fn result<T: DeserializeOwned>(event: &Event) -> Result<T, Misfit> {
 fn wanted(state: &State) -> Option<Effect> {
     let incumbent = state.incumbent()?;
     if let Some(check) = state.target_check {
-        return Some(measure(state, check.trial, "target/1", Arm::Incumbent, &incumbent.tree));
+        return Some(measure(
+            state,
+            check.trial,
+            "target/1",
+            Arm::Incumbent,
+            &incumbent.tree,
+        ));
     }
     let opened;
-    let trial = match &state.trial {
-        Some(trial) => trial,
-        None => {
-            opened = new_trial(state)?;
-            &opened
-        }
+    let trial = if let Some(trial) = &state.trial {
+        trial
+    } else {
+        opened = new_trial(state)?;
+        &opened
     };
     let number = trial.number;
     let line = state.line()?;
@@ -173,7 +192,11 @@ fn wanted(state: &State) -> Option<Effect> {
                 "commit": from.commit, "onto_commit": incumbent.commit, "onto_tree": incumbent.tree,
             });
             let scope = Scope::trial(&state.branch, number);
-            Some(Effect::builtin(format!("t{number}/reapply"), scope, request))
+            Some(Effect::builtin(
+                format!("t{number}/reapply"),
+                scope,
+                request,
+            ))
         }
         Step::Measure(arm) => {
             let tree = match (arm, &trial.candidate) {
@@ -193,7 +216,11 @@ fn wanted(state: &State) -> Option<Effect> {
                 "was": incumbent.value,
             });
             let path = format!("t{number}/keep/{}", trial.rewrites + 1);
-            Some(Effect::builtin(path, Scope::trial(&state.branch, number), request))
+            Some(Effect::builtin(
+                path,
+                Scope::trial(&state.branch, number),
+                request,
+            ))
         }
         // Decided in the same turn that brought it here.
         Step::Conclude(_) => None,
@@ -240,9 +267,15 @@ fn new_trial(state: &State) -> Option<Trial> {
 // ---- decisions ------------------------------------------------------------------------------
 
 fn begin_segment(state: &State) -> Vec<Draft> {
-    let Some(invocation) = &state.invocation else { return Vec::new() };
+    let Some(invocation) = &state.invocation else {
+        return Vec::new();
+    };
     let start = &invocation.caps.harness;
-    if state.segment.is_some_and(|segment| segment.harness == start.digest) {
+    if state
+        .segment
+        .as_ref()
+        .is_some_and(|segment| segment.harness == start.digest)
+    {
         return Vec::new();
     }
     let mut drafts = Vec::new();
@@ -259,12 +292,19 @@ fn begin_segment(state: &State) -> Vec<Draft> {
         drafts.push(decision(state, trial, conclusion));
     }
     let body = SegmentStarted {
-        segment: state.segment.map_or(1, |segment| segment.number + 1),
+        segment: state
+            .segment
+            .as_ref()
+            .map_or(1, |segment| segment.number + 1),
         harness: start.digest,
         tree: start.tree.clone(),
         why: why.to_owned(),
     };
-    drafts.push(Draft::new(kind::SEGMENT_STARTED, Scope::branch(&state.branch), &body));
+    drafts.push(Draft::new(
+        kind::SEGMENT_STARTED,
+        Scope::branch(&state.branch),
+        &body,
+    ));
     drafts
 }
 
@@ -291,7 +331,7 @@ fn decision(state: &State, trial: &Trial, conclusion: Conclusion) -> Draft {
         outcome: conclusion.outcome,
         why: conclusion.why,
         origin: trial.origin.clone(),
-        segment: state.segment.map_or(0, |segment| segment.number),
+        segment: state.segment.as_ref().map_or(0, |segment| segment.number),
         value: conclusion.value,
         against,
         values: trial.mean_values(),
@@ -299,41 +339,50 @@ fn decision(state: &State, trial: &Trial, conclusion: Conclusion) -> Draft {
         tree,
         policy: state.settings.rule.policy().to_owned(),
     };
-    Draft::new(kind::TRIAL_DECIDED, Scope::trial(&state.branch, trial.number), &body)
+    Draft::new(
+        kind::TRIAL_DECIDED,
+        Scope::trial(&state.branch, trial.number),
+        &body,
+    )
 }
 
 fn target_checked(state: &State, settlement: &Settlement) -> Option<Draft> {
     let check = state.target_check?;
-    let measured = Measured::deserialize_from(&settlement.result).ok();
+    let measured = Measured::deserialize(&settlement.result).ok();
     let metric = &state.settings.metric;
-    let failed = measured.as_ref().and_then(|m| conclude::after_measurement(m, metric, true));
+    let failed = measured
+        .as_ref()
+        .and_then(|m| conclude::after_measurement(m, metric.as_str(), true));
     let value = measured
         .as_ref()
-        .and_then(|measured| measured.readings.get(metric))
-        .and_then(super::results::Reading::value);
-    let reached = failed.is_none() && value.is_some_and(|value| state.settings.reaches_target(value));
+        .and_then(|measured| measured.readings.value(metric.as_str()));
+    let reached =
+        failed.is_none() && value.is_some_and(|value| state.settings.reaches_target(value));
     let why = match (reached, failed, value) {
         (true, _, Some(value)) => format!("target reached: {metric} {} confirmed", value.short()),
         (_, Some(failed), _) => format!("target not confirmed: {}", failed.why),
         (_, None, Some(value)) => format!("target not confirmed: {metric} was {}", value.short()),
         (_, None, None) => "target not confirmed: no value".to_owned(),
     };
-    let body = TargetChecked { trial: check.trial, value, reached, why };
-    Some(Draft::new(kind::TARGET_CHECKED, Scope::branch(&state.branch), &body))
-}
-
-impl Measured {
-    fn deserialize_from(value: &Value) -> Result<Self, serde_json::Error> {
-        serde::Deserialize::deserialize(value)
-    }
+    let body = TargetChecked {
+        trial: check.trial,
+        value,
+        reached,
+        why,
+    };
+    Some(Draft::new(
+        kind::TARGET_CHECKED,
+        Scope::branch(&state.branch),
+        &body,
+    ))
 }
 
 // ---- folding --------------------------------------------------------------------------------
 
 fn begin(state: &mut State, event: &Event) -> Result<(), Misfit> {
     let begun: kernel::InvocationBegun = kernel::body(event)?;
-    let mut caps: Caps =
-        serde_json::from_value(begun.caps).map_err(|error| Misfit::new(event, error.to_string()))?;
+    let mut caps: Caps = serde_json::from_value(begun.caps)
+        .map_err(|error| Misfit::new(event, error.to_string()))?;
     let specification = std::mem::take(&mut caps.specification);
     state.settings = Settings::of(&specification).map_err(|why| Misfit::new(event, why))?;
     if state.trial.is_none() {
@@ -349,7 +398,13 @@ fn begin(state: &mut State, event: &Event) -> Result<(), Misfit> {
         ending: None,
     });
     if let Some(trial) = reached {
-        close(state, Ending::new("target_reached", format!("the target was reached by trial {trial} before")));
+        close(
+            state,
+            Ending::new(
+                "target_reached",
+                format!("the target was reached by trial {trial} before"),
+            ),
+        );
     }
     close_when_done(state);
     Ok(())
@@ -361,20 +416,33 @@ fn start_segment(state: &mut State, event: &Event) -> Result<(), Misfit> {
         return Err(Misfit::new(event, "no invocation is open"));
     };
     // Reaching the target under another harness proves nothing under this one.
-    if invocation.ending.as_ref().is_some_and(|ending| ending.reason == "target_reached") {
+    if invocation
+        .ending
+        .as_ref()
+        .is_some_and(|ending| ending.reason == "target_reached")
+    {
         invocation.ending = None;
     }
     state.target_reached = None;
     state.target_check = None;
-    state.segment = Some(Segment { number: started.segment, harness: started.harness });
+    let commit = invocation.caps.harness.commit.clone();
+    state.segment = Some(Segment {
+        number: started.segment,
+        harness: started.harness,
+        commit: commit.clone(),
+        tree: started.tree.clone(),
+    });
     let incumbent = Incumbent {
-        commit: invocation.caps.harness.commit.clone(),
+        commit,
         tree: started.tree,
         trial: None,
         value: None,
         values: std::collections::BTreeMap::new(),
     };
-    let line = Line { incumbent, baseline: std::collections::BTreeMap::new() };
+    let line = Line {
+        incumbent,
+        baseline: std::collections::BTreeMap::new(),
+    };
     state.lines.insert(state.branch.clone(), line);
     Ok(())
 }
@@ -410,13 +478,20 @@ fn settle(state: &mut State, event: &Event) -> Result<(), Misfit> {
         }
         // The state changes by `target.checked`.
         "target" => {}
-        other => return Err(Misfit::new(event, format!("no effect of this machine is called {other:?}"))),
+        other => {
+            return Err(Misfit::new(
+                event,
+                format!("no effect of this machine is called {other:?}"),
+            ));
+        }
     }
     Ok(())
 }
 
 fn settle_proposal(state: &mut State, proposed: Proposed) {
-    let Some(tree) = state.incumbent().map(|incumbent| incumbent.tree.clone()) else { return };
+    let Some(tree) = state.incumbent().map(|incumbent| incumbent.tree.clone()) else {
+        return;
+    };
     let conclusion = conclude::after_proposal(&proposed, &tree);
     if let Some(candidate) = &proposed.candidate {
         state.chain_commit = Some(candidate.chain_commit.clone());
@@ -425,7 +500,13 @@ fn settle_proposal(state: &mut State, proposed: Proposed) {
 }
 
 fn settle_reapplied(state: &mut State, reapplied: Reapplied) {
-    let conclusion = |outcome, why| Some(Conclusion { outcome, why, value: None });
+    let conclusion = |outcome, why| {
+        Some(Conclusion {
+            outcome,
+            why,
+            value: None,
+        })
+    };
     match reapplied {
         Reapplied::Applied { candidate } => {
             state.chain_commit = Some(candidate.chain_commit.clone());
@@ -436,7 +517,10 @@ fn settle_reapplied(state: &mut State, reapplied: Reapplied) {
             put_under_test(state, None, conclusion(Outcome::NoChange, why));
         }
         Reapplied::Conflict { paths } => {
-            let why = format!("it no longer applies to the incumbent: {}", paths.join(", "));
+            let why = format!(
+                "it no longer applies to the incumbent: {}",
+                paths.join(", ")
+            );
             put_under_test(state, None, conclusion(Outcome::Conflict, why));
         }
     }
@@ -462,18 +546,18 @@ fn settle_measurement(state: &mut State, effect: &EffectId, measured: &Measured)
         _ => Arm::Incumbent,
     };
     let metric = &state.settings.metric;
-    let Some(trial) = &mut state.trial else { return };
+    let Some(trial) = &mut state.trial else {
+        return;
+    };
     let repeat = trial.readings.iter().any(|taken| taken.arm == arm);
-    let conclusion = conclude::after_measurement(measured, metric, repeat);
-    let value = measured.readings.get(metric).and_then(super::results::Reading::value);
+    let conclusion = conclude::after_measurement(measured, metric.as_str(), repeat);
+    let value = measured.readings.value(metric.as_str());
     let usable = value.filter(|_| conclusion.is_none());
     trial.readings.push(Taken { arm, value: usable });
     trial.conclusion = conclusion;
     let Some(value) = usable else { return };
-    let values = measured.readings.iter();
-    let values = values.filter_map(|(name, reading)| Some((name.clone(), reading.value()?)));
     if arm == Arm::Candidate || trial.origin == Origin::Baseline {
-        trial.values.push(values.collect());
+        trial.values.push(measured.readings.values());
     }
     if let Some(judge) = &mut trial.judge {
         judge.feed(arm, value);
@@ -483,9 +567,17 @@ fn settle_measurement(state: &mut State, effect: &EffectId, measured: &Measured)
 fn settle_keep(state: &mut State, kept: Kept) {
     let incumbent = state.incumbent().and_then(|incumbent| incumbent.value);
     let judge = incumbent.map(|value| state.settings.rule.open(state.settings.goal, value));
-    let Some(trial) = &mut state.trial else { return };
+    let Some(trial) = &mut state.trial else {
+        return;
+    };
     let measured = trial.readings.last().and_then(|taken| taken.value);
-    let failed = |why: String| Some(Conclusion { outcome: Outcome::Failed, why, value: measured });
+    let failed = |why: String| {
+        Some(Conclusion {
+            outcome: Outcome::Failed,
+            why,
+            value: measured,
+        })
+    };
     match kept {
         Kept::Committed { commit, note } => {
             trial.commit = Some(commit);
@@ -514,7 +606,18 @@ fn settle_keep(state: &mut State, kept: Kept) {
 }
 
 fn lose(state: &mut State, event: &Event) {
-    let Some(trial) = &mut state.trial else { return };
+    if event
+        .effect
+        .as_ref()
+        .is_some_and(|effect| part(effect) == "target")
+    {
+        state.target_check = None;
+        close_when_done(state);
+        return;
+    }
+    let Some(trial) = &mut state.trial else {
+        return;
+    };
     let effect = event.effect.as_ref().map_or("an effect", EffectId::as_str);
     trial.conclusion = Some(Conclusion {
         outcome: Outcome::Failed,
@@ -538,12 +641,20 @@ fn close_trial(state: &mut State, event: &Event) -> Result<(), Misfit> {
         if let Some(invocation) = &mut state.invocation {
             invocation.decided += 1;
             invocation.kept += u64::from(decided.outcome.is_keep());
-            invocation.unjudged = if decided.outcome.is_judged() { 0 } else { invocation.unjudged + 1 };
+            invocation.unjudged = if decided.outcome.is_judged() {
+                0
+            } else {
+                invocation.unjudged + 1
+            };
         }
     }
-    let reaches = decided.value.is_some_and(|value| state.settings.reaches_target(value));
+    let reaches = decided
+        .value
+        .is_some_and(|value| state.settings.reaches_target(value));
     if decided.outcome.is_keep() && reaches {
-        state.target_check = Some(TargetCheck { trial: trial.number });
+        state.target_check = Some(TargetCheck {
+            trial: trial.number,
+        });
     } else {
         close_when_done(state);
     }
@@ -565,17 +676,26 @@ fn close_baseline(state: &mut State, trial: &Trial, decided: &Decided) {
             line.baseline = trial.mean_values();
         }
     }
-    let only = state.invocation.as_ref().is_some_and(|open| open.caps.mode == Mode::Baseline);
+    let only = state
+        .invocation
+        .as_ref()
+        .is_some_and(|open| open.caps.mode == Mode::Baseline);
     if only {
         let value = decided.value.map_or_else(String::new, Real::short);
-        close(state, Ending::new("finished", format!("baseline: {} {value}", state.settings.metric)));
+        close(
+            state,
+            Ending::new(
+                "finished",
+                format!("baseline: {} {value}", state.settings.metric),
+            ),
+        );
     }
 }
 
-use crate::metric::Real;
-
 fn move_incumbent(state: &mut State, trial: &Trial, decided: &Decided) {
-    let (Some(candidate), Some(commit)) = (&trial.candidate, &trial.commit) else { return };
+    let (Some(candidate), Some(commit)) = (&trial.candidate, &trial.commit) else {
+        return;
+    };
     if let Some(line) = state.lines.get_mut(&state.branch) {
         line.incumbent = Incumbent {
             commit: commit.clone(),
@@ -588,10 +708,17 @@ fn move_incumbent(state: &mut State, trial: &Trial, decided: &Decided) {
 }
 
 fn wake(state: &mut State, now: Micros) {
-    let Some(invocation) = &state.invocation else { return };
-    let Some(limit_us) = invocation.caps.wall_clock_us else { return };
+    let Some(invocation) = &state.invocation else {
+        return;
+    };
+    let Some(limit_us) = invocation.caps.wall_clock_us else {
+        return;
+    };
     if now >= invocation.begun_at.plus(limit_us) {
-        let words = format!("the wall clock limit of {} has passed", super::results::seconds(limit_us));
+        let words = format!(
+            "the wall clock limit of {} has passed",
+            super::results::seconds(limit_us)
+        );
         close(state, Ending::new("wall_clock", words));
     }
 }
@@ -601,11 +728,16 @@ fn close_when_done(state: &mut State) {
     if state.trial.is_some() {
         return;
     }
-    let Some(invocation) = &state.invocation else { return };
+    let Some(invocation) = &state.invocation else {
+        return;
+    };
     let caps = &invocation.caps;
     let decided = invocation.decided;
     if caps.give_up_after > 0 && invocation.unjudged >= caps.give_up_after {
-        let words = format!("{} trials in a row came to no judgement", invocation.unjudged);
+        let words = format!(
+            "{} trials in a row came to no judgement",
+            invocation.unjudged
+        );
         close(state, Ending::new("gave_up", words));
     } else if matches!(caps.mode, Mode::Retry(_)) && decided > 0 {
         close(state, Ending::new("finished", "the trial was tried again"));

@@ -163,7 +163,10 @@ mod tests {
     fn names_and_marks_are_all_different_and_names_read_back() {
         let names: BTreeSet<_> = Outcome::ALL.iter().map(|outcome| outcome.name()).collect();
         let marks: BTreeSet<_> = Outcome::ALL.iter().map(|outcome| outcome.mark()).collect();
-        assert_eq!((names.len(), marks.len()), (Outcome::ALL.len(), Outcome::ALL.len()));
+        assert_eq!(
+            (names.len(), marks.len()),
+            (Outcome::ALL.len(), Outcome::ALL.len())
+        );
         for outcome in Outcome::ALL {
             assert_eq!(Outcome::from_name(outcome.name()), Some(outcome));
             let json = serde_json::to_value(outcome).unwrap();

@@ -2,12 +2,10 @@
 //!
 //! These are the bodies of `effect.settled` events, so they are part of the record's format.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::metric::Real;
+use crate::metric::Readings;
 
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,31 +115,6 @@ pub struct Proposed {
     pub brief_blob: Option<Digest>,
 }
 
-/// What one name's metric came to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Reading {
-    /// A finite number.
-    Value(Real),
-    /// No usable number.
-    Refused {
-        /// `missing`, `malformed`, `not_finite` or `ambiguous`.
-        code: String,
-        /// In words.
-        words: String,
-    },
-}
-
-impl Reading {
-    /// The number, if there is one.
-    pub fn value(&self) -> Option<Real> {
-        match self {
-            Self::Value(value) => Some(*value),
-            Self::Refused { .. } => None,
-        }
-    }
-}
-
 /// What a measurement came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -149,10 +122,10 @@ pub struct Measured {
     /// The measuring command, or the setup where that failed.
     pub ran: Ran,
     /// Whether it was the setup that ended like that.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_setup: bool,
     /// The readings, by metric.
-    pub readings: BTreeMap<String, Reading>,
+    pub readings: Readings,
     /// Protected files and links that the command changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub touched: Vec<String>,
@@ -203,8 +176,4 @@ pub enum Reapplied {
         /// Where.
         paths: Vec<String>,
     },
-}
-
-fn is_false(value: &bool) -> bool {
-    !*value
 }

@@ -3,20 +3,20 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::guard::Guard;
+use crate::guard::{Guard, Rules, Tolerance};
 use crate::ids::BranchName;
-use crate::metric::Real;
+use crate::metric::{MetricName, Real};
 use crate::role::OnUnknown;
-use crate::spec::{ExperimentSpec, Goal};
+use crate::spec::{self, ExperimentSpec, Goal, GuardSpec, LostPolicy, RuleSpec};
 
-use super::rule::RuleSettings;
+use super::rule::{RuleSettings, Threshold};
 
 /// The settings that decide, taken from the loop's specification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// The number that is optimised.
-    pub metric: String,
+    pub metric: MetricName,
     /// Which way is better.
     pub goal: Goal,
     /// The decision rule.
@@ -42,13 +42,70 @@ impl Settings {
         Self::of_spec(&spec)
     }
 
+    /// The settings of a specification.
+    pub fn of_spec(spec: &ExperimentSpec) -> Result<Self, String> {
+        let words = |error: &dyn std::fmt::Display| error.to_string();
+        let RuleSpec::Threshold { min_delta, confirm } = spec.rule;
+        let real = |number: spec::Decimal| Real::new(number.get()).map_err(|error| words(&error));
+        let guards = spec.guards.iter().map(guard_of).collect::<Result<_, _>>()?;
+        Ok(Self {
+            metric: MetricName::new(spec.metric.as_str()).map_err(|error| words(&error))?,
+            goal: spec.goal,
+            rule: RuleSettings::Threshold(Threshold {
+                min_delta: real(min_delta)?,
+                confirm,
+            }),
+            guards,
+            target: spec.target.map(real).transpose()?,
+            propose_limit_us: spec.propose_limit_us,
+            run_limit_us: spec.run_limit_us,
+            on_unknown_proposer: on_unknown(spec.on_unknown.proposer),
+            on_unknown_experiment: on_unknown(spec.on_unknown.experiment),
+        })
+    }
+
     /// Whether `value` is as good as the target asks.
     pub fn reaches_target(&self, value: Real) -> bool {
         self.target.is_some_and(|target| match self.goal {
-            Goal::Min => value <= target,
-            Goal::Max => value >= target,
+            Goal::Minimize => value <= target,
+            Goal::Maximize => value >= target,
         })
     }
+}
+
+fn on_unknown(policy: LostPolicy) -> OnUnknown {
+    match policy {
+        LostPolicy::Retry => OnUnknown::Retry,
+        LostPolicy::Ask => OnUnknown::Ask,
+        LostPolicy::Fail => OnUnknown::Fail,
+    }
+}
+
+fn guard_of(spec: &GuardSpec) -> Result<Guard, String> {
+    let tolerance = |limit: Option<spec::Tolerance>| {
+        let read = |limit: spec::Tolerance| limit.to_string().parse::<Tolerance>();
+        limit
+            .map(read)
+            .transpose()
+            .map_err(|error| error.to_string())
+    };
+    let real = |number: Option<spec::Decimal>| {
+        let read = |number: spec::Decimal| Real::new(number.get());
+        number
+            .map(read)
+            .transpose()
+            .map_err(|error| error.to_string())
+    };
+    let rules = Rules {
+        max_rise: tolerance(spec.max_rise)?,
+        max_drop: tolerance(spec.max_drop)?,
+        max_rise_over_baseline: tolerance(spec.max_rise_from_baseline)?,
+        max_drop_under_baseline: tolerance(spec.max_drop_from_baseline)?,
+        floor: real(spec.floor)?,
+        ceiling: real(spec.ceiling)?,
+    };
+    let metric = MetricName::new(spec.metric.as_str()).map_err(|error| error.to_string())?;
+    Guard::new(metric, rules).map_err(|error| error.to_string())
 }
 
 /// What an invocation is for.

@@ -51,7 +51,9 @@ pub fn shadowing<'a>(
 }
 
 fn shadows(path: &str, special: &BTreeSet<&str>, guarded: &BTreeSet<&str>) -> bool {
-    let Some((module, ending)) = module_of(path) else { return false };
+    let Some((module, ending)) = module_of(path) else {
+        return false;
+    };
     let name = module.rsplit('/').next().unwrap_or(module);
     if special.contains(name) {
         return true;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::ids::BranchName;
 use crate::machine::Ending;
-use crate::metric::Real;
+use crate::metric::{MetricName, Real};
 use crate::time::Micros;
 
 use super::events::Taken;
@@ -45,7 +45,7 @@ pub struct Incumbent {
     /// Its value; none before the baseline is measured.
     pub value: Option<Real>,
     /// All its metrics.
-    pub values: BTreeMap<String, Real>,
+    pub values: BTreeMap<MetricName, Real>,
 }
 
 /// One line of work.
@@ -55,17 +55,21 @@ pub struct Line {
     /// The best accepted change.
     pub incumbent: Incumbent,
     /// The metrics of the segment's baseline, which guards are held against.
-    pub baseline: BTreeMap<String, Real>,
+    pub baseline: BTreeMap<MetricName, Real>,
 }
 
 /// A stretch with one harness.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {
     /// Its number, from 1.
     pub number: u64,
     /// The harness.
     pub harness: Digest,
+    /// The commit it started from; its protected files hold in the whole segment.
+    pub commit: String,
+    /// That commit's tree.
+    pub tree: String,
 }
 
 /// How a trial will end, once it is decided.
@@ -97,7 +101,7 @@ pub struct Trial {
     /// Every reading so far.
     pub readings: Vec<Taken>,
     /// All metrics of each reading of the candidate.
-    pub values: Vec<BTreeMap<String, Real>>,
+    pub values: Vec<BTreeMap<MetricName, Real>>,
     /// How often the user's commit hook rewrote it (in place only).
     pub rewrites: u32,
     /// The commit, once it is on the branch.
@@ -110,8 +114,8 @@ pub struct Trial {
 
 impl Trial {
     /// The mean of each metric over the candidate's readings.
-    pub fn mean_values(&self) -> BTreeMap<String, Real> {
-        let mut sums: BTreeMap<&String, (f64, f64)> = BTreeMap::new();
+    pub fn mean_values(&self) -> BTreeMap<MetricName, Real> {
+        let mut sums: BTreeMap<&MetricName, (f64, f64)> = BTreeMap::new();
         for values in &self.values {
             for (name, value) in values {
                 let sum = sums.entry(name).or_insert((0.0, 0.0));
