@@ -90,7 +90,7 @@ pub(crate) struct Headline {
     pub from: f64,
     pub to: f64,
     pub trial: u64,
-    /// Relative change; `None` when the first value is zero or nothing changed.
+    /// Relative change of positive values; `None` for others, or when nothing changed.
     pub change: Option<f64>,
     pub from_baseline: bool,
 }
@@ -170,12 +170,14 @@ impl<'a> Analysis<'a> {
             }
         }
         let (from, to) = (start.level()?, best.level()?);
-        let change = (to - from) / from.abs();
+        let change = (to - from) / from;
+        // A share of a negative value, or to one, says nothing.
+        let positive = from > 0.0 && to >= 0.0;
         Some(Headline {
             from,
             to,
             trial: best.point.trial,
-            change: Some(change).filter(|c| c.is_finite() && *c != 0.0),
+            change: Some(change).filter(|c| positive && c.is_finite() && *c != 0.0),
             from_baseline: start.point.mark == Mark::Baseline,
         })
     }

@@ -111,6 +111,22 @@ impl Ink {
         total
     }
 
+    /// What lies between a point's mark and its label: a line there would part them.
+    fn between(&self, wish: &Wish, area: &Area) -> f64 {
+        let x = wish.x.clamp(area.left, area.right);
+        let y = wish.y.clamp(area.top, area.bottom);
+        let length = (x - wish.x).hypot(y - wish.y);
+        let steps = (length / self.cell) as usize;
+        (2..steps)
+            .map(|step| {
+                let share = step as f64 / steps as f64;
+                let (column, row) =
+                    self.cell_of(wish.x + (x - wish.x) * share, wish.y + (y - wish.y) * share);
+                f64::from(self.amounts[row * self.columns + column])
+            })
+            .sum()
+    }
+
     fn cell_of(&self, x: f64, y: f64) -> (usize, usize) {
         let column = ((x - self.origin.0) / self.cell).max(0.0) as usize;
         let row = ((y - self.origin.1) / self.cell).max(0.0) as usize;
@@ -171,7 +187,10 @@ fn best_place(wish: &Wish, text: &str, ground: &Ground<'_>, placed: &[Placed]) -
             || placed
                 .iter()
                 .any(|p| p.leader.is_some_and(|line| touches_box(line, &area)));
-        let cost = cost + ground.ink.under(&area) * 1.5 + if crossing { 60.0 } else { 0.0 };
+        let cost = cost
+            + ground.ink.under(&area) * 1.5
+            + ground.ink.between(wish, &area) * 6.0
+            + if crossing { 60.0 } else { 0.0 };
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             let label = Placed {
                 text: text.to_owned(),

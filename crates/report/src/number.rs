@@ -52,7 +52,11 @@ pub(crate) fn percent(share: f64) -> String {
         v if v >= 10.0 => 1,
         _ => 2,
     };
-    format!("{} %", trim_zeros(&format!("{value:.decimals$}")))
+    let text = format!("{value:.decimals$}");
+    if value < 100.0 && text.starts_with("100") {
+        return "over 99.9 %".to_owned();
+    }
+    format!("{} %", trim_zeros(&text))
 }
 
 /// The largest number of at most six significant digits that isn't above `value`.
@@ -108,6 +112,8 @@ mod tests {
         assert_eq!(percent(-0.123_45), "12.3 %");
         assert_eq!(percent(0.000_1), "0.01 %");
         assert_eq!(percent(12.0), "1200 %");
+        assert_eq!(percent(-1.0), "100 %");
+        assert_eq!(percent(-0.999_999), "over 99.9 %");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::number::{format_number, round_down};
 /// The value axis. Positions run from 0 (lowest value) to 1 (highest value).
 pub(crate) struct Scale {
     pub logarithmic: bool,
+    /// Whether there is no value at all: such an axis has no ticks.
+    pub blank: bool,
     low: f64,
     high: f64,
 }
@@ -51,7 +53,10 @@ impl Scale {
         }
         let Some((least, most)) = extent(&core) else {
             let target = analysis.target.unwrap_or(0.0);
-            return Self::around(false, target, target);
+            return Self {
+                blank: analysis.target.is_none(),
+                ..Self::around(false, target, target)
+            };
         };
         let logarithmic = least > 0.0 && most / least >= LOGARITHMIC_FROM;
         let to_axis = |value: f64| if logarithmic { value.ln() } else { value };
@@ -91,6 +96,7 @@ impl Scale {
         let pad = ((last - first) * 0.02).max(0.5).max(last * 1e-12);
         Self {
             logarithmic: false,
+            blank: false,
             low: first - pad,
             high: last + pad,
         }
@@ -108,6 +114,7 @@ impl Scale {
         };
         Self {
             logarithmic,
+            blank: false,
             low: low - pad,
             high: high + pad,
         }
@@ -138,7 +145,9 @@ impl Scale {
 
     /// About `wanted` ticks at round values.
     pub(crate) fn ticks(&self, wanted: usize) -> Ticks {
-        let values = if self.logarithmic {
+        let values = if self.blank {
+            Vec::new()
+        } else if self.logarithmic {
             self.logarithmic_values(wanted)
         } else {
             round_values(self.low, self.high, wanted, 0.0)
@@ -328,6 +337,7 @@ mod tests {
     fn labels(low: f64, high: f64) -> (Vec<String>, Option<f64>) {
         let scale = Scale {
             logarithmic: false,
+            blank: false,
             low,
             high,
         };

@@ -211,7 +211,12 @@ fn svg_of_branches_and_segments() {
 fn svg_of_every_view_at_every_size() {
     for (name, view) in all_views() {
         for (width, height) in [(1000, 560), (320, 260), (640, 300), (2400, 1400)] {
-            for theme in [Theme::Light, Theme::Dark] {
+            // Pictures of long runs take a while to check: once for each size is enough.
+            let themes = match view.points.len() {
+                0..1000 => &[Theme::Light, Theme::Dark][..],
+                _ => &[Theme::Auto][..],
+            };
+            for theme in themes.iter().copied() {
                 let options = SvgOptions {
                     width,
                     height,

@@ -12,8 +12,20 @@ pub(super) fn heading(writer: &mut Writer, frame: &Frame, analysis: &Analysis<'_
     let right = frame.width - MARGIN;
     let inner = frame.width - 2.0 * MARGIN;
     let (gain, gain_note) = gain_texts(analysis);
-    let gain = cut_pixels(&gain, inner * 0.55, 20.0);
-    let gain_note = cut_pixels(&gain_note, inner * 0.45, 13.0);
+    // In a narrow picture the last value alone, and the counts rather than the share.
+    let short = gain.rsplit(" → ").next().unwrap_or_default();
+    let gain = if pixels(&gain, 20.0) > inner * 0.45 {
+        short
+    } else {
+        &gain
+    };
+    let gain = cut_pixels(gain, inner * 0.55, 20.0);
+    let both = pixels(&analysis.counts_text(), 13.0) + pixels(&gain_note, 13.0) + 20.0;
+    let gain_note = if both > inner {
+        String::new()
+    } else {
+        gain_note
+    };
     let left_of = |text: &str, size: f64| inner - pixels(text, size) - 20.0;
     let title = clean(&analysis.progress.title);
     let title = cut_pixels(&title, left_of(&gain, 20.0), 20.0);

@@ -9,8 +9,10 @@ use crate::layout::{Area, Ground, Ink, Placed, Wish, place_labels};
 use crate::ranking::{label_text, ranked};
 use crate::text::{clean, cut_pixels, pixels};
 
-/// No more labels than this are tried: more couldn't be read.
-const MOST_LABELS: usize = 80;
+/// Up to this many labels are all tried.
+const MANY_LABELS: usize = 60;
+/// Of more than that only so many: the rest couldn't be read, and would hide the marks.
+const MOST_LABELS: usize = 20;
 /// No more words than this on one strip.
 const MOST_STRIP_WORDS: usize = 14;
 
@@ -23,9 +25,14 @@ pub(super) struct Labels {
 /// Finds places for the labels of kept attempts and baselines.
 pub(super) fn find(frame: &Frame, analysis: &Analysis<'_>, blocked: &[Area]) -> Labels {
     let labelled = ranked(analysis);
+    let tried = if labelled.len() > MANY_LABELS {
+        MOST_LABELS
+    } else {
+        MANY_LABELS
+    };
     let wishes: Vec<Wish> = labelled
         .iter()
-        .take(MOST_LABELS)
+        .take(tried)
         .map(|(attempt, value)| Wish {
             x: frame.x(attempt.point.trial),
             y: frame.y(*value),

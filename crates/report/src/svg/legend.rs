@@ -20,6 +20,7 @@ pub(super) enum Sign {
     Baseline,
     Kept(usize),
     Confirmed,
+    ConfirmedBar,
     Rejected,
     RejectedDot,
     Outside,
@@ -74,7 +75,12 @@ pub(super) fn entries(
     }
     let confirmed = |a: &Attempt<'_>| a.accepted() && a.confirmed.is_some() && a.value.is_some();
     let any_confirmed = analysis.attempts.iter().any(confirmed);
-    add(any_confirmed, Sign::Confirmed, "confirmed value");
+    let confirmed_sign = if compact {
+        Sign::ConfirmedBar
+    } else {
+        Sign::Confirmed
+    };
+    add(any_confirmed, confirmed_sign, "confirmed value");
     add(!analysis.lanes.is_empty(), Sign::Best, "running best");
     add(bands, Sign::Band, "its interval");
     let rejected = || analysis.attempts.iter().filter(|a| !a.accepted());
@@ -146,6 +152,10 @@ fn draw_sign(writer: &mut Writer, sign: Sign, x: f64, y: f64) {
             writer.path(&class, &marks::kept_shape(branch, x, y, 5.0), None);
         }
         Sign::Confirmed => writer.path("ring b0 solid", &circle(x, y, 6.0), None),
+        Sign::ConfirmedBar => {
+            let bar = line((x - 3.0, y), (x + 3.0, y));
+            writer.path("ring b0 solid", &bar, None);
+        }
         Sign::Rejected => {
             writer.path("rejected", &circle(x, y, marks::REJECTED_RADIUS), None);
         }

@@ -194,7 +194,7 @@ pub(super) fn strips(writer: &mut Writer, frame: &Frame, analysis: &Analysis<'_>
         };
         let (x, y) = (frame.x(attempt.point.trial), frame.strip_y(strip));
         let kept = attempt.point.mark == Mark::Kept;
-        let cell = ((x / 4.0) as i64, strip.name());
+        let cell = ((x / 9.0) as i64, strip.name());
         if frame.compact && !kept && !taken.insert(cell) {
             continue;
         }

@@ -105,7 +105,7 @@ fn remarks(frame: &Frame, analysis: &Analysis<'_>, left_out: usize) -> Option<St
     if !frame.bands && analysis.attempts.iter().any(has_interval) {
         parts.push("Intervals are left out: there are too many.".to_owned());
     }
-    if frame.compact {
+    if frame.compact && analysis.progress.counts().rejected > 0 {
         parts.push("Rejected attempts that would overlap are merged.".to_owned());
     }
     (!parts.is_empty()).then(|| parts.join(" "))
