@@ -65,6 +65,22 @@ pub enum GitError {
         /// What is there now.
         found: Option<Oid>,
     },
+    /// The user's repository lacks the base (or its history): it was collected as garbage.
+    #[error(
+        "commit {base} or its history is no longer in the project's repository; the result stays in the loop's store and can still be shown or adopted as a patch"
+    )]
+    BaseGone {
+        /// The base.
+        base: Oid,
+    },
+    /// A branch of the user's occupies the name ours would lie below.
+    #[error("{reference} can't be made because the branch {other} exists; rename that branch")]
+    BranchInTheWay {
+        /// The loop's branch.
+        reference: String,
+        /// What is in its way.
+        other: String,
+    },
     /// The loop's branch is checked out somewhere; moving it would pull a work tree's floor away.
     #[error("{reference} is checked out in {worktree}; switch that work tree to another branch")]
     CheckedOut {

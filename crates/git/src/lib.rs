@@ -7,6 +7,8 @@
 //! - What an event names is on the disk first: objects, then directories, then references.
 //! - On the plain path a trial starts no git process; long-lived ones answer.
 
+pub mod arms;
+pub mod branch;
 mod convert;
 mod disk;
 pub mod error;
@@ -24,6 +26,7 @@ pub mod types;
 pub mod user;
 mod worktree;
 
+pub use branch::{Published, UserBranch};
 pub use error::{GitError, Refusal};
 pub use proposer::{AgentHead, ProposerRepository, Snapshot};
 pub use store::{CommitFacts, CommitSpec, ObjectStore, Person};

@@ -289,8 +289,11 @@ fn write_new(
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
+/// A name in a directory and what it stands for.
+pub(crate) type Name = (Box<[u8]>, FileType);
+
 /// The names in a directory with their types, in no order.
-pub(crate) fn names(at: BorrowedFd<'_>) -> Result<Vec<(Box<[u8]>, FileType)>, Errno> {
+pub(crate) fn names(at: BorrowedFd<'_>) -> Result<Vec<Name>, Errno> {
     let mut found = Vec::new();
     for entry in Dir::read_from(at)? {
         let entry = entry?;
@@ -329,10 +332,11 @@ pub(crate) fn remove(at: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
     let top = open_directory(at, name)?;
     let mut moved = 0;
     loop {
+        let before = moved;
         empty(top.as_fd(), top.as_fd(), 0, &mut moved)?;
         match unlinkat(at, name, AtFlags::REMOVEDIR) {
             // Something deep was moved up to the top: once more.
-            Err(Errno::NOTEMPTY | Errno::EXIST) if moved > 0 => moved = 0,
+            Err(Errno::NOTEMPTY | Errno::EXIST) if moved > before => {}
             Err(Errno::ACCESS) => set_mode(at, 0o700)?,
             other => return other,
         }

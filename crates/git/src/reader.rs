@@ -36,13 +36,11 @@ impl ObjectReader {
 
     /// The object, or `None` if the repository does not have it.
     pub(crate) fn read(&mut self, oid: &Oid) -> Result<Option<Found>, GitError> {
-        match self.ask(oid) {
-            Ok(answer) => Ok(answer),
-            Err(_) => {
-                self.stop();
-                self.ask(oid)
-            }
+        if let Ok(answer) = self.ask(oid) {
+            return Ok(answer);
         }
+        self.stop();
+        self.ask(oid)
     }
 
     fn ask(&mut self, oid: &Oid) -> Result<Option<Found>, GitError> {

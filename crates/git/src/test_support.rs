@@ -93,6 +93,10 @@ impl TestRepository {
             .args(["-ec", script])
             .current_dir(directory)
             .envs(self.environment())
+            .env("GIT_AUTHOR_NAME", "An Agent")
+            .env("GIT_AUTHOR_EMAIL", "agent@example.org")
+            .env("GIT_COMMITTER_NAME", "An Agent")
+            .env("GIT_COMMITTER_EMAIL", "agent@example.org")
             .status()
             .expect("a shell");
         assert!(status.success(), "script failed: {script}");

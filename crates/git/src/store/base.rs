@@ -85,58 +85,75 @@ impl ObjectStore {
         if missing > 0 {
             return Err(Refusal::PartialObjectsMissing { count: missing }.into());
         }
-        self.copy_objects(from, &listed)?;
+        let pack = self.dir.join("objects/pack");
+        fs::create_dir_all(&pack).map_err(GitError::io("make directory", &pack))?;
+        let indexing = ["index-pack", "--stdin", "--threads=1"];
+        pipe_objects(from, &listed, &self.git.clone().syncing(), indexing)?;
+        disk::sync_directory(&pack)?;
+        disk::sync_directory(&self.dir.join("objects"))?;
         disk::replace_durably(&shallow, format!("{known}{hex}\n").as_bytes())?;
         // git reads which commits are shallow, and which packs there are, when it starts.
         self.reader.stop();
         Ok(())
     }
 
-    /// `pack-objects | index-pack`, synced.
-    fn copy_objects(&mut self, from: &Git, listed: &[u8]) -> Result<(), GitError> {
-        let pack = self.dir.join("objects/pack");
-        fs::create_dir_all(&pack).map_err(GitError::io("make directory", &pack))?;
-        let packing_arguments = ["pack-objects", "--stdout", "--quiet", "--window=0"];
-        let mut packing = from.command();
-        packing
-            .args(packing_arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut packing = spawn(&mut packing, &self.dir)?;
-        let stream = packing.stdout.take().map_or_else(Stdio::null, Stdio::from);
-        let indexing_arguments = ["index-pack", "--stdin", "--threads=1"];
-        let indexing = spawn(
-            self.git
-                .clone()
-                .syncing()
-                .command()
-                .args(indexing_arguments)
-                .stdin(stream)
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped()),
-            &self.dir,
-        )?;
-        let input = packing.stdin.take();
-        let output = std::thread::scope(|scope| {
+    /// Names everything `commit` has and `known` has not, one object a line.
+    pub(crate) fn list_objects(&self, commit: &Oid, known: &Oid) -> Result<Vec<u8>, GitError> {
+        let (commit, known) = (commit.to_hex(), format!("^{known}"));
+        self.git.run(["rev-list", "--objects", &commit, &known])
+    }
+
+    /// Copies listed objects into another repository, as loose objects, synced.
+    pub(crate) fn copy_out(&self, listed: &[u8], to: &Git) -> Result<(), GitError> {
+        let unpacking = ["unpack-objects", "-q", "--strict"];
+        pipe_objects(&self.git, listed, &to.clone().syncing(), unpacking)
+    }
+}
+
+/// `git pack-objects` of one repository into a command of another.
+fn pipe_objects<const N: usize>(
+    from: &Git,
+    listed: &[u8],
+    to: &Git,
+    arguments: [&str; N],
+) -> Result<(), GitError> {
+    let here = Path::new("/");
+    let mut packing = from.command();
+    packing
+        .args(["pack-objects", "--stdout", "--quiet", "--window=0"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut packing = spawn(&mut packing, here)?;
+    let stream = packing.stdout.take().map_or_else(Stdio::null, Stdio::from);
+    let mut receiving = to.command();
+    receiving
+        .args(arguments)
+        .stdin(stream)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let receiving = spawn(&mut receiving, here);
+    let input = packing.stdin.take();
+    let output = receiving.and_then(|receiving| {
+        std::thread::scope(|scope| {
             if let Some(mut input) = input {
                 scope.spawn(move || input.write_all(listed));
             }
-            indexing.wait_with_output()
+            receiving.wait_with_output()
         })
-        .map_err(GitError::io("copy objects into", &self.dir))?;
-        let packed = packing
-            .wait()
-            .map_err(GitError::io("copy objects into", &self.dir))?;
-        if !output.status.success() {
-            return Err(failure(indexing_arguments, &output));
-        }
-        if !packed.success() {
-            return Err(GitError::unexpected(format!(
-                "`git pack-objects` failed ({packed}); run `git fsck` in the project's repository"
-            )));
-        }
-        disk::sync_directory(&pack)?;
-        disk::sync_directory(&self.dir.join("objects"))
+        .map_err(GitError::io("copy objects in", here))
+    });
+    let packed = packing
+        .wait()
+        .map_err(GitError::io("copy objects in", here))?;
+    let output = output?;
+    if !output.status.success() {
+        return Err(failure(arguments, &output));
     }
+    if !packed.success() {
+        return Err(GitError::unexpected(format!(
+            "`git pack-objects` failed ({packed}); run `git fsck` in the project's repository"
+        )));
+    }
+    Ok(())
 }
