@@ -84,8 +84,6 @@ fn run(preparation: Preparation<'_>) -> Result<Option<Outcome>, String> {
         family,
         ..
     } = preparation;
-    let child_ends = sys::child_signal_fd()
-        .map_err(|error| format!("the supervisor can't watch its children: {error}"))?;
     let mut command = command(request, preparation.stdin)?;
     if let Some((name, value)) = preparation.mark {
         command.env(name, value);
@@ -95,6 +93,12 @@ fn run(preparation: Preparation<'_>) -> Result<Option<Outcome>, String> {
     }
     let started = Instant::now();
     let main = command.spawn().map_err(|error| why_not(request, &error))?;
+    // Only now: the command would inherit the blocked SIGCHLD. If it has ended
+    // already, the first look finds it.
+    let child_ends = sys::child_signal_fd().map_err(|error| {
+        family.signal(Signal::KILL);
+        format!("the supervisor can't watch its children: {error}")
+    })?;
     let leader = Leader {
         control,
         child_ends,

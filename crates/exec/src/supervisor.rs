@@ -20,7 +20,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
 use rustix::process::{
     DumpableBehavior, Gid, Signal, Uid, getegid, geteuid, getpgid, getpid, getppid,
     set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setpgid, setsid,
@@ -32,7 +32,7 @@ use crate::finished::Containment;
 use crate::leader::{Preparation, lead, send};
 use crate::orphan::{FAMILY_MARK, family_mark};
 use crate::procfs;
-use crate::protocol::{Fence, News, Report, Request, split_message};
+use crate::protocol::{Fence, MAX_MESSAGE_BYTES, News, Report, Request};
 use crate::sys::{self, Status};
 
 /// The first argument that makes a binary a supervisor: see [`supervisor_main`].
@@ -44,7 +44,7 @@ pub const SUPERVISE_ARGUMENT: &str = "__supervise";
 /// of its standard input.
 pub fn supervisor_main() -> ExitCode {
     sys::close_inherited();
-    sys::default_and_block_signals();
+    sys::be_deaf();
     leave_session();
     let control = rustix::stdio::stdin();
     let (body, stdin) = match receive(control) {
@@ -80,16 +80,18 @@ fn leave_session() {
     }
 }
 
-/// Reads the request and, where the command has input, its descriptor.
-fn receive(control: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
-    let mut arrived = Vec::new();
+/// Reads the request and, where the command has input, its descriptor. Not a
+/// byte more: the next may be a word to stop, which is the leader's to read.
+fn receive(control: BorrowedFd<'static>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     let mut stdin = None;
-    let mut buffer = vec![0; 32 * 1024];
-    loop {
+    let mut length = [0; 4];
+    let mut filled = 0;
+    while filled < length.len() {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut parts = [io::IoSliceMut::new(&mut buffer)];
-        let message = recvmsg(control, &mut parts, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let mut parts = [io::IoSliceMut::new(&mut length[filled..])];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let message = recvmsg(control, &mut parts, &mut ancillary, flags)?;
         for extra in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(descriptors) = extra {
                 stdin = descriptors.last().or(stdin);
@@ -98,13 +100,22 @@ fn receive(control: BorrowedFd<'_>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
         if message.bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        arrived.extend_from_slice(&buffer[..message.bytes]);
-        match split_message(&arrived) {
-            Ok(Some((body, _))) => return Ok((body.to_vec(), stdin)),
-            Ok(None) => {}
-            Err(_) => return Err(io::ErrorKind::InvalidData.into()),
-        }
+        filled += message.bytes;
     }
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_MESSAGE_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut body = vec![0; length];
+    let mut rest = body.as_mut_slice();
+    while !rest.is_empty() {
+        let (_, read) = recv(control, &mut *rest, RecvFlags::empty())?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        rest = &mut rest[read..];
+    }
+    Ok((body, stdin))
 }
 
 /// Runs the command in the strongest fence that can be had.

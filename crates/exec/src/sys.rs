@@ -138,26 +138,47 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
 
-/// Gives every signal its default disposition and blocks all of them, so that
-/// nothing but the kernel's own kill ends this process. What it starts gets an
-/// empty mask from `std::process::Command`.
-pub(crate) fn default_and_block_signals() {
+/// Empties the signal mask and makes this process deaf: every signal that can
+/// be caught runs a handler that does nothing. Handlers, unlike ignored or
+/// blocked signals, don't survive `exec`: what is started gets all defaults and
+/// an empty mask, by any way of starting it.
+pub(crate) fn be_deaf() {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+    let handler: extern "C" fn(libc::c_int) = nothing;
+    // Faults would come back for ever from a handler that does nothing.
+    let faults = [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGILL,
+        libc::SIGFPE,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+        libc::SIGABRT,
+    ];
+    for signal in 1..=64 {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: zeroes are a valid `sigaction` (the default, no flags, an
+        // empty mask); the handler touches nothing and is async-signal-safe.
+        // Signals that can't be changed are refused with an error.
+        unsafe {
+            if !faults.contains(&signal) {
+                (*action.as_mut_ptr()).sa_sigaction = handler as libc::sighandler_t;
+                (*action.as_mut_ptr()).sa_flags = libc::SA_RESTART;
+            }
+            libc::sigaction(signal, action.as_ptr(), std::ptr::null_mut());
+        }
+    }
     let mut mask = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigfillset initialises the set it is given; sigprocmask reads it
+    // SAFETY: sigemptyset initialises the set it is given; sigprocmask reads it
     // and may write no old one.
     unsafe {
-        libc::sigfillset(mask.as_mut_ptr());
+        libc::sigemptyset(mask.as_mut_ptr());
         libc::sigprocmask(libc::SIG_SETMASK, mask.as_ptr(), std::ptr::null_mut());
-    }
-    for signal in 1..=64 {
-        // SAFETY: SIG_DFL is no code of ours; signals that can't be changed
-        // (SIGKILL, SIGSTOP, the C library's own) are refused with an error.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
 }
 
-/// A descriptor that becomes readable when a child ends. SIGCHLD must be
-/// blocked.
+/// A descriptor that becomes readable when a child ends. It blocks SIGCHLD:
+/// children started later would inherit that.
 pub(crate) fn child_signal_fd() -> io::Result<OwnedFd> {
     let mut mask = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises the set before the others read it; the
@@ -165,6 +186,7 @@ pub(crate) fn child_signal_fd() -> io::Result<OwnedFd> {
     unsafe {
         libc::sigemptyset(mask.as_mut_ptr());
         libc::sigaddset(mask.as_mut_ptr(), libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_BLOCK, mask.as_ptr(), std::ptr::null_mut());
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
         match libc::signalfd(-1, mask.as_ptr(), flags) {
             fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
