@@ -33,6 +33,10 @@ pub fn near_misses<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>
         .collect();
     found.sort_unstable();
     found.dedup();
+    // The same word written otherwise leaves nothing to guess.
+    if found.first().is_some_and(|(distance, _)| *distance == 0) {
+        found.retain(|(distance, _)| *distance == 0);
+    }
     found.truncate(SUGGESTIONS_MAX);
     found
         .into_iter()

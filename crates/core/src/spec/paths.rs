@@ -6,7 +6,9 @@ pub(crate) fn relative_path_fault(path: &str) -> Option<&'static str> {
     if path.trim().is_empty() {
         return Some("is blank");
     }
-    if path.starts_with('/') || path.as_bytes().get(1) == Some(&b':') {
+    let bytes = path.as_bytes();
+    let drive = bytes.get(1) == Some(&b':') && bytes[0].is_ascii_alphabetic();
+    if path.starts_with('/') || drive {
         return Some("is absolute: write it relative to the repository's top directory");
     }
     if path.starts_with('~') {

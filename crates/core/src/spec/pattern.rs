@@ -119,11 +119,7 @@ impl Pattern {
 
     /// Whether the path is covered, itself or by one of the directories it lies in.
     pub fn matches(&self, path: &[u8]) -> bool {
-        let names: Vec<&[u8]> = path
-            .split(|b| *b == b'/')
-            .filter(|name| !name.is_empty())
-            .collect();
-        !names.iter().any(|name| name.eq_ignore_ascii_case(b".git")) && self.covers(&names)
+        names_of(path).is_some_and(|names| self.covers(&names))
     }
 
     /// The path this pattern names if it holds no wildcard, without a closing slash.
@@ -170,7 +166,7 @@ impl Pattern {
 
     /// Matches parts against names. Only the last `**` needs to be tried again: an earlier one that
     /// took as little as it could leaves the most room for the rest.
-    fn covers(&self, names: &[&[u8]]) -> bool {
+    pub(crate) fn covers(&self, names: &[&[u8]]) -> bool {
         let (mut part, mut name) = (0, 0);
         let mut retry: Option<(usize, usize)> = None;
         while let Some(wanted) = self.parts.get(part) {
@@ -214,6 +210,15 @@ impl Part {
             })
             .collect()
     }
+}
+
+/// A path's names, unless one of them is `.git`: nothing in there is ever covered.
+pub(crate) fn names_of(path: &[u8]) -> Option<Vec<&[u8]>> {
+    let names: Vec<&[u8]> = path
+        .split(|b| *b == b'/')
+        .filter(|name| !name.is_empty())
+        .collect();
+    (!names.iter().any(|name| name.eq_ignore_ascii_case(b".git"))).then_some(names)
 }
 
 /// Whether `path` is `directory` or lies in it.

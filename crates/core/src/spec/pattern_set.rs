@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::near::near_misses;
-use super::pattern::{Pattern, within};
+use super::pattern::{Pattern, names_of, within};
 
 /// Suggestions given for one pattern at most.
 const SUGGESTIONS_MAX: usize = 3;
@@ -46,7 +46,8 @@ impl PatternSet {
 
     /// The first pattern that covers the path.
     pub fn first_match(&self, path: &[u8]) -> Option<&Pattern> {
-        self.patterns.iter().find(|pattern| pattern.matches(path))
+        let names = names_of(path)?;
+        self.patterns.iter().find(|pattern| pattern.covers(&names))
     }
 
     /// Each pattern that covers none of the listed paths, with near misses from the list.
@@ -125,7 +126,10 @@ fn suggestions(pattern: &Pattern, paths: &[&[u8]], known: &BTreeSet<String>) -> 
                 "{path}{}",
                 &pattern.as_str()[rest_start(pattern, &prefix)..]
             );
-            if !near.contains(&mended) {
+            // Only what would match is worth offering.
+            let useful = Pattern::new(&mended)
+                .is_ok_and(|pattern| paths.iter().any(|path| pattern.matches(path)));
+            if useful && !near.contains(&mended) {
                 near.push(mended);
             }
         }

@@ -45,7 +45,7 @@ in the repository's top directory, the environment, the command line. `loopwrigh
 says where each value came from. A later place replaces a setting's whole value; lists are not
 joined. Variables (`env`) and guards are replaced one by one.
 
-The file holds one table per loop, `[loop.NAME]`. Everything in it has a flag too, so that a loop
+The file holds one table per loop, `[loop.NAME]`. Nearly everything has a flag too, so that a loop
 can be run without a file. Only settings that suit every loop of a machine or person have an
 environment variable. An unknown name is an error.
 

@@ -115,6 +115,7 @@ pub fn resolve(layers: &Layers<'_>) -> Result<Resolved, Problems> {
     resolver.environment(layers.environment);
     resolver.command_line(layers.flags);
     resolver.notice_implied_rule();
+    resolver.notice_idle_pass_env();
     let pinned_name = layers.pinned.map(|spec| spec.name.as_str());
     let file_name = layers.file.map(|entry| entry.name.as_str());
     let name = file_name
@@ -298,6 +299,19 @@ impl Resolver {
                 self.entries.insert(key, Located { value, origin });
             }
             Err(message) => self.problems.push(Problem::new(origin, key, message)),
+        }
+    }
+
+    fn notice_idle_pass_env(&mut self) {
+        let value = |key: &str| {
+            self.entries
+                .get(key)
+                .and_then(|located| located.value.as_ref())
+        };
+        let all_passed = value("env_policy") == Some(&Value::Text("inherit".to_owned()));
+        if all_passed && value("pass_env").is_some() {
+            let notice = "`pass_env` changes nothing while `env_policy` is `inherit`";
+            self.notices.push(notice.to_owned());
         }
     }
 

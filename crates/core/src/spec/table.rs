@@ -37,7 +37,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Command,
         None,
         Class::Harness,
-        "The measuring command, run by `sh -c` in a clean checkout of the candidate. It prints the metric, or writes it to the file named by `$LOOPWRIGHT_RESULT`.",
+        "The measuring command, run by `sh -c` in a clean checkout of the candidate. It prints a \
+         line `name=value`, or writes its numbers to the file named by `$LOOPWRIGHT_RESULT`.",
         "\"sh bench.sh\"",
     ),
     by_flag(
@@ -64,7 +65,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Command,
         None,
         Class::Free,
-        "The command that changes the project, run by `sh -c` in a private work tree once per trial.",
+        "The command that changes the project, run by `sh -c` in a private work tree once per \
+         trial.",
         "\"sh propose.sh\"",
     ),
     by_flag(
@@ -73,7 +75,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Command,
         None,
         Class::Harness,
-        "A command that fetches and builds what the measurement needs; not measured, run in each arm when one of `setup_inputs` changed.",
+        "A command that fetches and builds what the measurement needs; not measured, run in each \
+         arm when one of `setup_inputs` changed.",
         "\"npm ci\"",
     ),
     by_flag(
@@ -82,7 +85,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::List,
         None,
         Class::Harness,
-        "Patterns of the files `setup` depends on; without any, `setup` runs after every change of the tree.",
+        "Patterns of the files `setup` depends on; without any, `setup` runs after every change \
+         of the tree.",
         "[\"package-lock.json\"]",
     ),
     by_both(
@@ -141,7 +145,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::List,
         None,
         Class::Harness,
-        "Patterns of the files that come from the baseline in every measurement; a proposal that changes one is not measured. `loopwright.toml` is always protected.",
+        "Patterns of the files that come from the baseline in every measurement; a proposal that \
+         changes one is not measured. `loopwright.toml` is always protected.",
         "[\"bench.sh\", \"tests/**\"]",
     ),
     by_flag(
@@ -159,7 +164,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::List,
         None,
         Class::Harness,
-        "Patterns of what measurements may keep from one to the next, per arm. Anything else that is not in the tree is deleted before each measurement.",
+        "Patterns of what measurements may keep from one to the next, per arm. Anything else that \
+         is not in the tree is deleted before each measurement.",
         "[\"target\"]",
     ),
     by_flag(
@@ -168,7 +174,9 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Text,
         None,
         Class::Harness,
-        "A file of the checkout the measuring command writes its numbers to, where it can't write to `$LOOPWRIGHT_RESULT`.",
+        "The file of the checkout the measuring command writes its numbers to. \
+         `$LOOPWRIGHT_RESULT` names it; without this setting, a private file outside the \
+         checkout.",
         "\"result.json\"",
     ),
     by_flag(
@@ -177,7 +185,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Switch,
         Some("false"),
         Class::Harness,
-        "Refuse a measurement that prints different values of the metric, instead of taking the last.",
+        "Refuse a measurement that prints different values of the metric, instead of taking the \
+         last.",
         "true",
     ),
     by_flag(
@@ -195,7 +204,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Choice(ENV_POLICIES),
         Some("inherit"),
         Class::Harness,
-        "`inherit` gives commands the environment loopwright was started with, `clean` only the basics (`PATH`, `HOME`, `LANG` …), `pass_env` and `env`.",
+        "`inherit` gives commands the environment loopwright was started with, `clean` only the \
+         basics (`PATH`, `HOME`, `LANG` …), `pass_env` and `env`.",
         "\"clean\"",
     ),
     by_flag(
@@ -204,7 +214,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::List,
         None,
         Class::Harness,
-        "Names of variables to hand on under `env_policy = \"clean\"`; a closing `*` means all that begin so.",
+        "Names of variables to hand on under `env_policy = \"clean\"`; a closing `*` means all \
+         that begin so.",
         "[\"CUDA_*\"]",
     ),
     by_flag(
@@ -213,7 +224,10 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Guards,
         None,
         Class::Harness,
-        "Secondary metrics that must hold, each `[[loop.NAME.guard]]` with `metric` and limits: `max_rise`, `max_drop` (against the incumbent, `5%` or in the metric's unit), `max_rise_from_baseline`, `max_drop_from_baseline`, `floor`, `ceiling`. As a flag, `--guard 'size max_rise=5% ceiling=100'`.",
+        "Secondary metrics that must hold, each `[[loop.NAME.guard]]` with `metric` and limits: \
+         `max_rise`, `max_drop` (against the incumbent, `5%` or in the metric's unit), \
+         `max_rise_from_baseline`, `max_drop_from_baseline`, `floor`, `ceiling`. As a flag, \
+         `--guard 'size max_rise=5% ceiling=100'`.",
         "metric = \"size\", max_rise = \"5%\"",
     ),
     by_flag(
@@ -222,7 +236,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Choice(RULES),
         Some("threshold"),
         Class::Free,
-        "How it is decided whether a candidate is kept. `threshold`: its value beats the incumbent's by more than `min_delta`.",
+        "How it is decided whether a candidate is kept. `threshold`: its value beats the \
+         incumbent's by more than `min_delta`.",
         "\"threshold\"",
     ),
     by_flag(
@@ -240,7 +255,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Switch,
         Some("false"),
         Class::Free,
-        "Measure a candidate again before it is kept under the threshold rule; the worse value counts.",
+        "Measure a candidate again before it is kept under the threshold rule; the worse value \
+         counts.",
         "true",
     ),
     by_flag(
@@ -279,7 +295,10 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Count,
         Some("10"),
         Class::Free,
-        "Stop after this many trials in a row, in one invocation, that came to no judgement: failed, timed out, without a usable metric, unchanged, a duplicate, a harness changed … A trial that was measured and judged (kept, simplified, reverted, undecided, guard or holdout failed) ends the row. 0 means never.",
+        "Stop after this many trials in a row, in one invocation, that came to no judgement: \
+         failed, timed out, without a usable metric, unchanged, a duplicate, a harness changed … \
+         A trial that was measured and judged (kept, simplified, reverted, undecided, guard or \
+         holdout failed) ends the row. 0 means never.",
         "10",
     ),
     by_both(
@@ -337,7 +356,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Text,
         Some("main"),
         Class::Free,
-        "The line of work inside the loop; its kept commits go to the git branch `loopwright/LOOP/BRANCH`.",
+        "The line of work inside the loop; its kept commits go to the git branch \
+         `loopwright/LOOP/BRANCH`.",
         "\"main\"",
     ),
     by_flag(
@@ -354,7 +374,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Choice(ON_UNKNOWN),
         Some("retry"),
         Class::Free,
-        "What to do about a proposal whose outcome was lost in a crash: do it again, ask a person, or let the trial fail.",
+        "What to do about a proposal whose outcome was lost in a crash: do it again, ask a \
+         person, or let the trial fail.",
         "\"retry\"",
     ),
     file_only(

@@ -315,7 +315,7 @@ proptest! {
         notes in prop::collection::vec("[a-z\n\r\"\\]\\[\u{7f}]{0,20}", 0..3),
         name in "[a-z][a-z0-9_-]{0,4}[.]?[a-z0-9]{1,4}",
     ) {
-        let proposal = Proposal { run, setup, protect, notes, ..Proposal::default() };
+        let proposal = Proposal { run, protect, setup, notes, ..Proposal::default() };
         assert_reads_back(&proposal, &name);
     }
 }

@@ -247,6 +247,15 @@ fn the_implied_rule_is_said() {
 }
 
 #[test]
+fn names_to_pass_on_where_all_are_passed_are_noticed() {
+    let notices = resolved(&format!("{LEAST}pass_env = [\"A\"]\n")).notices;
+    assert_eq!(
+        notices,
+        ["`pass_env` changes nothing while `env_policy` is `inherit`"]
+    );
+}
+
+#[test]
 fn the_specification_file_is_always_protected() {
     let spec = spec(LEAST);
     assert!(spec.protected().matches(SPEC_FILE_NAME.as_bytes()));

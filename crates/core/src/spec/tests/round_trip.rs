@@ -111,7 +111,7 @@ fn toml_value(value: &Value) -> toml::Value {
     match value {
         Value::Switch(on) => toml::Value::Boolean(*on),
         Value::Count(count) => toml::Value::Integer(i64::try_from(*count).unwrap()),
-        Value::List(items) => items.iter().cloned().collect::<Vec<String>>().into(),
+        Value::List(items) => items.clone().into(),
         Value::Guard(guard) => {
             let mut table = toml::Table::new();
             table.insert("metric".to_owned(), guard.metric.clone().into());
@@ -203,17 +203,18 @@ fn pinned_values_give_way_to_flags() {
     assert_eq!(resumed, expected);
 }
 
+fn no_floats(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Number(number) => number.is_u64(),
+        serde_json::Value::Array(items) => items.iter().all(no_floats),
+        serde_json::Value::Object(items) => items.values().all(no_floats),
+        _ => true,
+    }
+}
+
 #[test]
 fn the_pinned_form_is_canonical_and_known() {
     let json = serde_json::to_value(spec(&format!("{LEAST}min_delta = 0.50\n"))).unwrap();
-    fn no_floats(value: &serde_json::Value) -> bool {
-        match value {
-            serde_json::Value::Number(number) => number.is_u64(),
-            serde_json::Value::Array(items) => items.iter().all(no_floats),
-            serde_json::Value::Object(items) => items.values().all(no_floats),
-            _ => true,
-        }
-    }
     assert!(no_floats(&json));
     assert_eq!(json["schema"], 1);
     assert_eq!(json["rule"]["min_delta"], "0.5");
