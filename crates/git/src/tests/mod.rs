@@ -1,0 +1,4 @@
+//! Tests that need real repositories.
+
+mod proposer;
+mod store;
