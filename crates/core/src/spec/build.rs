@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::metric::MetricName;
+
 use super::decimal::Decimal;
 use super::experiment::{
     BudgetSpec, EXPERIMENT_SCHEMA, EnvPolicy, ExperimentSpec, Goal, LostPolicy, OnUnknownSpec,
@@ -173,7 +175,7 @@ impl Builder<'_> {
             self.missing("metric");
             return String::new();
         };
-        if let Some(fault) = metric_fault(&metric) {
+        if let Err(fault) = MetricName::new(metric.as_str()) {
             self.fault("metric", fault);
         }
         metric
@@ -347,7 +349,7 @@ impl Builder<'_> {
             let Some(Value::Guard(guard)) = &located.value else {
                 continue;
             };
-            if let Some(fault) = metric_fault(&guard.metric) {
+            if let Err(fault) = MetricName::new(guard.metric.as_str()) {
                 self.fault(key, fault);
             }
             for fault in guard.faults() {
@@ -388,18 +390,4 @@ impl Builder<'_> {
             _ => LostPolicy::Retry,
         }
     }
-}
-
-/// What keeps a text from naming a metric on a line `name=value`.
-fn metric_fault(name: &str) -> Option<String> {
-    if name.trim().is_empty() {
-        return Some("the metric's name is blank".to_owned());
-    }
-    let bad =
-        |c: char| c.is_whitespace() || c.is_control() || matches!(c, '=' | ':' | '"' | '\'' | ',');
-    name.chars().find(|c| bad(*c)).map(|character| {
-        format!(
-            "`{name}` can't name a metric: {character:?} would end the name on a line `name=value`"
-        )
-    })
 }

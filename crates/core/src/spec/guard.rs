@@ -127,29 +127,37 @@ impl GuardSpec {
     }
 }
 
-/// The form of `--guard`: `size max_rise=5% ceiling=100`.
+/// The form of `--guard`: `size: max_rise=5%, ceiling=100`.
 impl fmt::Display for GuardSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.metric)?;
-        for (name, text) in self.limits() {
-            write!(f, " {name}={text}")?;
-        }
-        Ok(())
+        let limits: Vec<String> = self
+            .limits()
+            .iter()
+            .map(|(name, text)| format!("{name}={text}"))
+            .collect();
+        write!(f, "{}: {}", self.metric, limits.join(", "))
     }
 }
 
+/// Reads the form of `--guard`; spaces may stand for the colon and the commas where the metric's
+/// name has none itself.
 impl FromStr for GuardSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let form = "write a guard as `METRIC limit=value …`, `size max_rise=5% ceiling=100`";
-        let mut words = text.split_whitespace();
-        let metric = words
-            .next()
-            .filter(|word| !word.contains('='))
-            .ok_or(form)?;
+        let form = "write a guard as `METRIC: limit=value, …`, `size: max_rise=5%, ceiling=100`";
+        let text = text.trim();
+        let (metric, limits) = match text.rsplit_once(": ").or_else(|| text.split_once(':')) {
+            Some(parts) => parts,
+            None => text.split_once(char::is_whitespace).unwrap_or((text, "")),
+        };
+        let metric = metric.trim_end_matches(':').trim();
+        if metric.is_empty() || metric.contains('=') && limits.is_empty() {
+            return Err(form.to_owned());
+        }
         let mut guard = Self::new(metric);
-        for word in words {
+        let words = limits.split(|c: char| c == ',' || c.is_whitespace());
+        for word in words.filter(|word| !word.is_empty()) {
             let (limit, value) = word
                 .split_once('=')
                 .ok_or_else(|| format!("`{word}` has no `=`: {form}"))?;
@@ -165,10 +173,25 @@ mod tests {
 
     #[test]
     fn the_flag_form_reads_back() {
-        let text = "size max_rise=5% max_drop_from_baseline=0.5 floor=0 ceiling=100";
+        let text = "size: max_rise=5%, max_drop_from_baseline=0.5, floor=0, ceiling=100";
         let guard: GuardSpec = text.parse().unwrap();
         assert_eq!(guard.to_string(), text);
         assert!(guard.faults().is_empty());
+        for loose in [
+            "size floor=0 ceiling=1",
+            "size:floor=0,ceiling=1",
+            "size:  floor=0 ceiling=1",
+        ] {
+            assert_eq!(
+                loose.parse::<GuardSpec>().unwrap().to_string(),
+                "size: floor=0, ceiling=1"
+            );
+        }
+        for metric in ["val loss", "a:b", "a: b", "acc%"] {
+            let text = format!("{metric}: floor=0");
+            let guard: GuardSpec = text.parse().unwrap();
+            assert_eq!((guard.metric.as_str(), guard.to_string()), (metric, text));
+        }
         let json = serde_json::to_string(&guard).unwrap();
         assert_eq!(serde_json::from_str::<GuardSpec>(&json).unwrap(), guard);
     }

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::experiment::ExperimentSpec;
 use super::file::LoopEntry;
+use super::guard::GuardSpec;
 use super::near::{did_you_mean, near_misses};
 use super::problem::{Origin, Problem, Problems, unless};
 use super::setting::Setting;
@@ -272,8 +273,13 @@ impl Resolver {
                     )),
                 },
                 ValueType::Guards => {
-                    let metric = text.split_whitespace().next().unwrap_or_default();
-                    self.set(setting, format!("{}.{metric}", setting.key), text, origin);
+                    // The name may hold anything; where the text can't be read there is none.
+                    let metric = text.parse::<GuardSpec>().map(|guard| guard.metric);
+                    let key = metric.map_or_else(
+                        |_| setting.key.to_owned(),
+                        |metric| format!("{}.{metric}", setting.key),
+                    );
+                    self.set(setting, key, text, origin);
                 }
                 _ => self.set(setting, setting.key.to_owned(), text, origin),
             }

@@ -227,7 +227,7 @@ pub const SETTINGS: &[Setting] = &[
         "Secondary metrics that must hold, each `[[loop.NAME.guard]]` with `metric` and limits: \
          `max_rise`, `max_drop` (against the incumbent, `5%` or in the metric's unit), \
          `max_rise_from_baseline`, `max_drop_from_baseline`, `floor`, `ceiling`. As a flag, \
-         `--guard 'size max_rise=5% ceiling=100'`.",
+         `--guard 'size: max_rise=5%, ceiling=100'`.",
         "metric = \"size\", max_rise = \"5%\"",
     ),
     by_flag(

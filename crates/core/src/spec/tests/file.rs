@@ -101,8 +101,8 @@ fn every_setting_is_understood() {
     assert_eq!(
         guards,
         [
-            "acc max_drop=0.01 max_drop_from_baseline=0.05",
-            "size max_rise=5% max_rise_from_baseline=10% floor=0 ceiling=100.5",
+            "acc: max_drop=0.01, max_drop_from_baseline=0.05",
+            "size: max_rise=5%, max_rise_from_baseline=10%, floor=0, ceiling=100.5",
         ]
     );
     assert!(spec.strict_metric && spec.in_place && !spec.brief);

@@ -28,7 +28,7 @@ fn any_spec() -> impl Strategy<Value = ExperimentSpec> {
         any::<bool>(),
     );
     let guard = (
-        "[a-z]{1,5}",
+        "[a-z][ a-z:.%]{0,3}[a-z%]",
         prop::option::of(0.0..1e3_f64),
         any::<bool>(),
         number(),
