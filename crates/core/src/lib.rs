@@ -1,1 +1,5 @@
 //! Placeholder.
+
+pub mod guard;
+pub mod metric;
+pub mod scrub;

@@ -29,26 +29,25 @@ enum Escape {
     /// In a text such as a window title, ended by a bell or `ESC \`.
     Text,
     /// After an escape character within such a text.
-    TextEscape,
+    TextEnding,
 }
 
 impl Escape {
     /// Takes one byte of a sequence. The flag says whether it belonged to it.
     fn step(self, byte: u8) -> (Self, bool) {
         match (self, byte) {
-            (Self::Started, b'[') => (Self::Control, true),
+            (Self::Started, b'[') | (Self::Control, 0x20..=0x3f) => (Self::Control, true),
             (Self::Started, b']' | b'P' | b'^' | b'_' | b'X') => (Self::Text, true),
             (Self::Started | Self::Short, 0x20..=0x2f) => (Self::Short, true),
             (Self::Started | Self::Short, 0x30..=0x7e)
             | (Self::Control, 0x40..=0x7e)
             | (Self::Text, BELL)
-            | (Self::TextEscape, b'\\') => (Self::Outside, true),
-            (Self::Control, 0x20..=0x3f) => (Self::Control, true),
-            (Self::Text, ESCAPE) => (Self::TextEscape, true),
+            | (Self::TextEnding, b'\\') => (Self::Outside, true),
+            (Self::Text, ESCAPE) => (Self::TextEnding, true),
             // A line's end ends even an unfinished text: one stray byte must not swallow the output.
             (Self::Text, b'\n' | b'\r') => (Self::Outside, false),
             (Self::Text, _) => (Self::Text, true),
-            (Self::TextEscape, _) => (Self::Started, false),
+            (Self::TextEnding, _) => (Self::Started, false),
             (Self::Outside | Self::Started | Self::Short | Self::Control, _) => {
                 (Self::Outside, false)
             }
