@@ -13,6 +13,9 @@ const TAIL_BYTES: usize = 32 * 1024;
 /// What is kept of the beginning of a line that looks like JSON, which is only good as a whole.
 const JSON_HEAD_BYTES: usize = 224 * 1024;
 
+/// How many bytes are asked at once where nothing but text is expected.
+const BLOCK_BYTES: usize = 64;
+
 const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
@@ -111,9 +114,7 @@ impl LineSplitter {
                 bytes = &bytes[usize::from(consumed)..];
                 continue;
             }
-            let stop = bytes
-                .iter()
-                .position(|byte| matches!(byte, b'\n' | b'\r' | &ESCAPE));
+            let stop = first_stop(bytes);
             self.push(&bytes[..stop.unwrap_or(bytes.len())]);
             let Some(stop) = stop else { return };
             if bytes[stop] == ESCAPE {
@@ -191,6 +192,21 @@ impl LineSplitter {
     pub(super) fn held_bytes(&self) -> usize {
         self.head.capacity() + self.tail.capacity()
     }
+}
+
+/// Where the first byte is that is more than text: a line's end or an escape character.
+fn first_stop(bytes: &[u8]) -> Option<usize> {
+    let is_stop = |byte: &u8| matches!(*byte, b'\n' | b'\r' | ESCAPE);
+    // Blocks are asked without leaving early, which lets the compiler ask many bytes at once.
+    let mut blocks = bytes.chunks_exact(BLOCK_BYTES);
+    let mut at = 0;
+    for block in &mut blocks {
+        if block.iter().fold(false, |any, byte| any | is_stop(byte)) {
+            break;
+        }
+        at += BLOCK_BYTES;
+    }
+    bytes[at..].iter().position(is_stop).map(|stop| at + stop)
 }
 
 #[cfg(test)]

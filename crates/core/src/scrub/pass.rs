@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::shapes::{self, Match};
+use super::table::Beginnings;
 
 /// The kind of a known value.
 pub(super) const KNOWN: &str = "known-value";
@@ -40,25 +41,24 @@ pub(super) fn marker_length(text: &[u8]) -> Option<usize> {
 }
 
 /// Known values, ready to be looked for.
-#[derive(Debug, Default, Clone)]
+#[derive(Clone)]
 pub(super) struct Known {
     /// The longest first, so that a value that begins like another is taken whole.
     values: Vec<Vec<u8>>,
+    /// What they and the shapes begin with.
+    beginnings: Beginnings,
 }
 
 impl Known {
+    /// Takes values of at least two bytes.
     pub(super) fn new(mut values: Vec<Vec<u8>>) -> Self {
         values.sort_by(|left, right| right.len().cmp(&left.len()).then_with(|| left.cmp(right)));
         values.dedup();
-        Self { values }
-    }
-
-    fn begins(&self) -> [bool; 256] {
-        let mut begins = [false; 256];
-        for value in &self.values {
-            begins[usize::from(value[0])] = true;
+        let mut beginnings = Beginnings::of_shapes();
+        for value in &values {
+            beginnings.insert(value);
         }
-        begins
+        Self { values, beginnings }
     }
 
     fn at(&self, text: &[u8]) -> Option<usize> {
@@ -72,51 +72,46 @@ impl Known {
 /// Finds the secrets of a text, from left to right, none overlapping another. What is already
 /// replaced is stepped over and bounds what stands beside it.
 pub(super) fn findings(text: &[u8], known: &Known) -> Vec<Finding> {
-    let known_begins = known.begins();
-    let begins: [bool; 256] = std::array::from_fn(|byte| {
-        let byte = byte as u8;
-        known_begins[usize::from(byte)] || shapes::may_begin(byte)
-    });
     let mut found = Vec::new();
-    // A segment lies between two replacements, made before or just now; nothing reaches over its ends.
-    let mut segment_start = 0;
-    let mut segment_end = next_marker(text, 0);
     let mut at = 0;
-    while at < text.len() {
-        if at == segment_end {
-            at += marker_length(&text[at..]).unwrap_or(1);
-            segment_start = at;
-            segment_end = next_marker(text, at);
+    loop {
+        // Nothing reaches over the ends of the segment between two replacements.
+        let segment_end = next_marker(text, at);
+        segment(text, at..segment_end, known, &mut found);
+        let Some(length) = marker_length(&text[segment_end..]) else {
+            return found;
+        };
+        at = segment_end + length;
+    }
+}
+
+fn segment(text: &[u8], place: Range<usize>, known: &Known, found: &mut Vec<Finding>) {
+    let Range { mut start, end } = place;
+    let mut at = start;
+    while at + 1 < end {
+        if !known.beginnings.holds(text[at], text[at + 1]) {
+            at += 1;
             continue;
         }
-        let byte = usize::from(text[at]);
-        let hit = if begins[byte] {
-            secret_at(
-                &text[at..segment_end],
-                &text[segment_start..at],
-                known,
-                known_begins[byte],
-            )
-        } else {
-            None
-        };
-        if let Some(Match { kind, kept, secret }) = hit {
-            let start = at + kept;
-            at = start + secret;
-            segment_start = at;
+        if let Some(Match { kind, kept, secret }) =
+            secret_at(&text[at..end], &text[start..at], known)
+        {
+            let secret_start = at + kept;
+            at = secret_start + secret;
+            // What is replaced just now bounds its neighbours as well.
+            start = at;
             found.push(Finding {
                 kind,
-                range: start..at,
+                range: secret_start..at,
             });
         } else {
             at += 1;
         }
     }
-    found
 }
 
-fn secret_at(rest: &[u8], before: &[u8], known: &Known, known_may_begin: bool) -> Option<Match> {
-    if known_may_begin && let Some(secret) = known.at(rest) {
+fn secret_at(rest: &[u8], before: &[u8], known: &Known) -> Option<Match> {
+    if let Some(secret) = known.at(rest) {
         return Some(Match {
             kind: KNOWN,
             kept: 0,

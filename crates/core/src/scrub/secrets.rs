@@ -32,10 +32,17 @@ const STAND_INS: [&str; 12] = [
 ];
 
 /// What to scrub with. Its debug form shows no value.
-#[derive(Default, Clone)]
+#[derive(Clone)]
 pub struct Secrets {
     known: Known,
     count: usize,
+}
+
+impl Default for Secrets {
+    /// The shapes alone, no known values.
+    fn default() -> Self {
+        Self::from_values::<&str>([])
+    }
 }
 
 impl fmt::Debug for Secrets {
