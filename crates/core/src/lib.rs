@@ -23,6 +23,7 @@ pub mod machine;
 pub mod metric;
 pub mod replay;
 pub mod role;
+pub mod scrub;
 pub mod spec;
 pub mod time;
 pub mod turn;

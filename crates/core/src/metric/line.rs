@@ -13,6 +13,9 @@ const TAIL_BYTES: usize = 32 * 1024;
 /// What is kept of the beginning of a line that looks like JSON, which is only good as a whole.
 const JSON_HEAD_BYTES: usize = 224 * 1024;
 
+/// How many bytes are asked at once where nothing but text is expected.
+const BLOCK_BYTES: usize = 64;
+
 const ESCAPE: u8 = 0x1b;
 const BELL: u8 = 0x07;
 
@@ -29,26 +32,25 @@ enum Escape {
     /// In a text such as a window title, ended by a bell or `ESC \`.
     Text,
     /// After an escape character within such a text.
-    TextEscape,
+    TextEnding,
 }
 
 impl Escape {
     /// Takes one byte of a sequence. The flag says whether it belonged to it.
     fn step(self, byte: u8) -> (Self, bool) {
         match (self, byte) {
-            (Self::Started, b'[') => (Self::Control, true),
+            (Self::Started, b'[') | (Self::Control, 0x20..=0x3f) => (Self::Control, true),
             (Self::Started, b']' | b'P' | b'^' | b'_' | b'X') => (Self::Text, true),
             (Self::Started | Self::Short, 0x20..=0x2f) => (Self::Short, true),
             (Self::Started | Self::Short, 0x30..=0x7e)
             | (Self::Control, 0x40..=0x7e)
             | (Self::Text, BELL)
-            | (Self::TextEscape, b'\\') => (Self::Outside, true),
-            (Self::Control, 0x20..=0x3f) => (Self::Control, true),
-            (Self::Text, ESCAPE) => (Self::TextEscape, true),
+            | (Self::TextEnding, b'\\') => (Self::Outside, true),
+            (Self::Text, ESCAPE) => (Self::TextEnding, true),
             // A line's end ends even an unfinished text: one stray byte must not swallow the output.
             (Self::Text, b'\n' | b'\r') => (Self::Outside, false),
             (Self::Text, _) => (Self::Text, true),
-            (Self::TextEscape, _) => (Self::Started, false),
+            (Self::TextEnding, _) => (Self::Started, false),
             (Self::Outside | Self::Started | Self::Short | Self::Control, _) => {
                 (Self::Outside, false)
             }
@@ -112,9 +114,7 @@ impl LineSplitter {
                 bytes = &bytes[usize::from(consumed)..];
                 continue;
             }
-            let stop = bytes
-                .iter()
-                .position(|byte| matches!(byte, b'\n' | b'\r' | &ESCAPE));
+            let stop = first_stop(bytes);
             self.push(&bytes[..stop.unwrap_or(bytes.len())]);
             let Some(stop) = stop else { return };
             if bytes[stop] == ESCAPE {
@@ -192,6 +192,21 @@ impl LineSplitter {
     pub(super) fn held_bytes(&self) -> usize {
         self.head.capacity() + self.tail.capacity()
     }
+}
+
+/// Where the first byte is that is more than text: a line's end or an escape character.
+fn first_stop(bytes: &[u8]) -> Option<usize> {
+    let is_stop = |byte: &u8| matches!(*byte, b'\n' | b'\r' | ESCAPE);
+    // Blocks are asked without leaving early, which lets the compiler ask many bytes at once.
+    let mut blocks = bytes.chunks_exact(BLOCK_BYTES);
+    let mut at = 0;
+    for block in &mut blocks {
+        if block.iter().fold(false, |any, byte| any | is_stop(byte)) {
+            break;
+        }
+        at += BLOCK_BYTES;
+    }
+    bytes[at..].iter().position(is_stop).map(|stop| at + stop)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! [`Scanner`]: finds the metrics in a command's output as it streams by.
 
+use std::collections::BTreeSet;
+
 use super::json::{MemberValue, Progress, TopLevel};
 use super::line::{Continues, Line, LineSplitter};
 use super::name::MetricName;
@@ -11,6 +13,10 @@ use super::value::Parsed;
 
 /// Longer lines are not looked at for hints.
 const HINT_LINE_BYTES: usize = 1024;
+/// So many different keys are compared with the names asked for; output that holds more is data.
+const HINT_KEYS: usize = 1024;
+/// Longer keys are not compared.
+const HINT_KEY_BYTES: usize = 512;
 /// A name with more words than this is a sentence.
 const HINT_WORDS: usize = 4;
 
@@ -76,7 +82,8 @@ struct Entry {
     /// Mentions in a JSON object that is not complete yet.
     pending: Tally,
     near: NearMisses,
-    within: Option<String>,
+    /// The last line that holds it and a number, but is no mention; empty if there was none.
+    within: String,
 }
 
 #[derive(Debug)]
@@ -85,6 +92,8 @@ struct Collector {
     entries: Vec<Entry>,
     /// A JSON object that began on an earlier line.
     open_object: Option<TopLevel>,
+    /// Keys that were compared with the names already.
+    compared: BTreeSet<String>,
 }
 
 impl Collector {
@@ -98,12 +107,13 @@ impl Collector {
             tally: Tally::default(),
             pending: Tally::default(),
             near: NearMisses::default(),
-            within: None,
+            within: String::new(),
         };
         Self {
             strict,
             entries: names.into_iter().map(entry).collect(),
             open_object: None,
+            compared: BTreeSet::new(),
         }
     }
 
@@ -121,7 +131,7 @@ impl Collector {
             return self.open_object.is_some();
         }
         let body = text.trim_start_matches('.').trim_start();
-        if self.key_value(text) || self.key_value(body) {
+        if self.key_value(text) || (body.len() < text.len() && self.key_value(body)) {
             return false;
         }
         if body.starts_with('{') {
@@ -136,16 +146,18 @@ impl Collector {
 
     /// Reads one more line of an object, and takes over what it says once it is complete.
     fn object_line(&mut self, mut object: TopLevel, text: &str) -> Progress {
-        let entries = &mut self.entries;
+        let (entries, compared) = (&mut self.entries, &mut self.compared);
         let progress = object.line(text, &mut |key, value| {
-            for entry in entries.iter_mut() {
-                if entry.name.as_str() == key {
-                    entry
-                        .pending
-                        .add(json_mention(&entry.json_key, value, text));
-                } else if entry.tally.is_empty() && matches!(value, MemberValue::Bare(_)) {
-                    entry.near.offer(entry.name.as_str(), key);
-                }
+            for entry in entries
+                .iter_mut()
+                .filter(|entry| entry.name.as_str() == key)
+            {
+                entry
+                    .pending
+                    .add(json_mention(&entry.json_key, value, text));
+            }
+            if matches!(value, MemberValue::Bare(_)) {
+                compare(entries, compared, key);
             }
         });
         for entry in &mut self.entries {
@@ -185,6 +197,9 @@ impl Collector {
     /// Whether the line is `key=value` or `key: value`; of several names that fit, the longest is
     /// meant.
     fn key_value(&mut self, text: &str) -> bool {
+        if !has_sign(text) {
+            return false;
+        }
         let mut best: Option<(usize, &str)> = None;
         for (index, entry) in self.entries.iter().enumerate() {
             let longer = best.is_none_or(|(other, _)| {
@@ -208,20 +223,21 @@ impl Collector {
 
     /// The line is no mention; perhaps it explains a missing one.
     fn hint(&mut self, text: &str) {
-        if text.len() > HINT_LINE_BYTES {
+        if text.len() > HINT_LINE_BYTES || !has_sign(text) {
             return;
+        }
+        if let Some(key) = key_like(text) {
+            compare(&mut self.entries, &mut self.compared, key);
         }
         for entry in self
             .entries
             .iter_mut()
             .filter(|entry| entry.tally.is_empty())
         {
-            let name = entry.name.as_str();
-            if let Some(key) = key_like(text) {
-                entry.near.offer(name, key);
-            }
-            if says_within(text, name) {
-                entry.within = Some(quote(text));
+            if says_within(text, entry.name.as_str()) {
+                // Kept as it is, in the same room; only the last one is worth quoting.
+                entry.within.clear();
+                entry.within.push_str(text);
             }
         }
     }
@@ -231,7 +247,7 @@ impl Collector {
         let reading = |entry: Entry| {
             let missing = Refusal::Missing {
                 near: entry.near.answer(),
-                within: entry.within,
+                within: (!entry.within.is_empty()).then(|| quote(&entry.within)),
             };
             (
                 entry.name,
@@ -243,6 +259,22 @@ impl Collector {
         };
         self.entries.into_iter().map(reading).collect()
     }
+}
+
+/// Compares a key that was given a number with the names that were not, once.
+fn compare(entries: &mut [Entry], compared: &mut BTreeSet<String>, key: &str) {
+    let all_found = entries.iter().all(|entry| !entry.tally.is_empty());
+    if all_found
+        || key.len() > HINT_KEY_BYTES
+        || compared.len() >= HINT_KEYS
+        || compared.contains(key)
+    {
+        return;
+    }
+    for entry in entries {
+        entry.near.offer(entry.name.as_str(), key);
+    }
+    compared.insert(key.to_owned());
 }
 
 fn json_mention(json_key: &str, value: MemberValue<'_>, text: &str) -> Mention {
@@ -262,6 +294,10 @@ fn json_mention(json_key: &str, value: MemberValue<'_>, text: &str) -> Mention {
         parsed,
         line,
     }
+}
+
+fn has_sign(text: &str) -> bool {
+    text.bytes().any(|byte| matches!(byte, b'=' | b':'))
 }
 
 /// The value, if the line is `name = value` or `name: value`.
