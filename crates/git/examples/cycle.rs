@@ -1,0 +1,96 @@
+//! Measures what a trial costs in git work: reset and snapshot, on a small and a large project.
+//!
+//! `cargo run --release -p loopwright-git --features test-support --example cycle`
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use loopwright_git::test_support::{TestRepository, commit_tree};
+use loopwright_git::{ObjectStore, ProposerRepository, UserRepository};
+
+fn main() {
+    for files in [2, 200, 20_000] {
+        let repository = TestRepository::unborn(loopwright_git::ObjectFormat::Sha1);
+        for file in 0..files {
+            repository.write(
+                &format!("d{}/e{}/f{file}", file % 20, file % 400),
+                &format!("file {file}\n").repeat(20),
+            );
+        }
+        repository.write("x", "10\n");
+        repository.commit_all("start");
+        let started = Instant::now();
+        let (user, mut store) = repository.store();
+        say(files, "import the base", started.elapsed());
+        measure(files, &repository, &user, &mut store);
+    }
+}
+
+fn measure(
+    files: usize,
+    repository: &TestRepository,
+    user: &UserRepository,
+    store: &mut ObjectStore,
+) {
+    let identity = user.identity().expect("an identity");
+    let place = repository.outside("proposer");
+    let mut proposer = ProposerRepository::create(&place, user, store, &identity).expect("a place");
+    let started = Instant::now();
+    proposer.reset_to(store, &user.head).expect("a checkout");
+    say(files, "first checkout", started.elapsed());
+    let rounds = 50;
+    let (mut reset, mut snapshot, mut chain) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let started = Instant::now();
+        proposer.reset_to(store, &user.head).expect("a reset");
+        reset.push(started.elapsed());
+        fs::write(proposer.work_tree().join("x"), format!("{round}\n")).expect("a file");
+        let started = Instant::now();
+        let left = proposer.snapshot(store).expect("a snapshot");
+        snapshot.push(started.elapsed());
+        let started = Instant::now();
+        let candidate = commit_tree(store, left.tree, &[user.head], &round.to_string());
+        store
+            .append_to_chain("run", None, candidate, 0)
+            .expect("a link");
+        chain.push(started.elapsed());
+    }
+    say(files, "reset", median(reset));
+    say(files, "snapshot with one change", median(snapshot));
+    say(files, "candidate, chain and syncs", median(chain));
+    proposer.reset_to(store, &user.head).expect("a reset");
+    let (mut reset, mut snapshot) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let started = Instant::now();
+        proposer.snapshot(store).expect("a snapshot");
+        snapshot.push(started.elapsed());
+        let started = Instant::now();
+        proposer.reset_to(store, &user.head).expect("a reset");
+        reset.push(started.elapsed());
+    }
+    say(files, "snapshot without a change", median(snapshot));
+    say(files, "reset without a change", median(reset));
+    repository.shell(
+        proposer.work_tree(),
+        "git status >/dev/null; echo >> x; git commit -qam x",
+    );
+    let started = Instant::now();
+    proposer.reset_to(store, &user.head).expect("a reset");
+    say(files, "reset after an agent used git", started.elapsed());
+    let started = Instant::now();
+    proposer.full_snapshot(store).expect("a snapshot");
+    say(files, "full snapshot", started.elapsed());
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times[times.len() / 2]
+}
+
+#[allow(clippy::print_stdout)] // its purpose
+fn say(files: usize, what: &str, time: Duration) {
+    println!(
+        "{files:>6} files  {what:<30} {:>9.3} ms",
+        time.as_secs_f64() * 1000.0
+    );
+}
