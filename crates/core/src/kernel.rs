@@ -317,6 +317,10 @@ impl Kernel {
             kind::INVOCATION_BEGUN => self.begin(event),
             kind::INVOCATION_ENDED => {
                 let ended: InvocationEnded = body(event)?;
+                let open = self.invocation.map(|invocation| invocation.number);
+                if open != Some(ended.invocation) {
+                    return Err(Misfit::new(event, "that invocation is not open"));
+                }
                 self.invocation = None;
                 self.last_ending = Some(ended.ending);
                 Ok(())
@@ -367,6 +371,15 @@ impl Kernel {
             return Err(Misfit::new(
                 event,
                 "another invocation is open, or its number is wrong",
+            ));
+        }
+        if self.ended.is_some() {
+            return Err(Misfit::new(event, "the run has ended"));
+        }
+        if self.busy() {
+            return Err(Misfit::new(
+                event,
+                "attempts of the invocation before are still in flight",
             ));
         }
         self.invocations = begun.invocation;

@@ -16,6 +16,7 @@ use crate::event::{EVENT_SCHEMA, Event, Scope, Scrub, Sealed};
 use crate::ids::{EffectId, RunId};
 use crate::kernel::{self, EffectAnnounced, EffectRefused, EndedBy, InvocationEnded, Kernel, kind};
 use crate::machine::{Draft, Ending, Input, Machine, Misfit, Status};
+use crate::role::Role;
 use crate::time::Micros;
 
 /// The most derived events one turn may make before it is taken for a machine that never rests.
@@ -143,12 +144,28 @@ impl<M: Machine> Run<M> {
         if let Some(ending) = &self.kernel.ended {
             return Some(Status::Ended(ending.clone()));
         }
-        if let Some(effect) = self.kernel.unknown.first() {
+        if let Some(effect) = self.asked_about() {
             let question =
                 format!("the outcome of {effect} is unknown: do it again, or count it as failed?");
             return Some(Status::Waiting { question });
         }
         self.state.as_ref().map(M::status)
+    }
+
+    /// The effect of unknown outcome that a person has to say something about before the run can
+    /// go on. While an invocation is open, an effect the machine has no use for any more (its trial
+    /// is over) holds nothing up.
+    fn asked_about(&self) -> Option<&EffectId> {
+        let unknown = &self.kernel.unknown;
+        match &self.state {
+            Some(state) if self.kernel.invocation.is_some() && !unknown.is_empty() => {
+                let wanted = M::next(state).effects;
+                unknown
+                    .iter()
+                    .find(|id| wanted.iter().any(|effect| effect.id == **id))
+            }
+            _ => unknown.first(),
+        }
     }
 
     /// When the machine wants to be woken, while an invocation is open.
@@ -370,31 +387,39 @@ impl<'a, M: Machine> Turn<'a, M> {
         Ok(())
     }
 
-    /// Effects in flight that the state doesn't want any more.
+    /// Effects in flight that the state doesn't want any more. A question to a person stays open
+    /// between invocations, when nothing is wanted.
     fn unwanted(&self) -> Vec<EffectId> {
         let Some(state) = &self.run.state else {
             return Vec::new();
         };
         let in_flight = &self.run.kernel.in_flight;
+        let between = self.run.kernel.invocation.is_none();
         if in_flight.is_empty() {
             return Vec::new();
         }
         let wanted = M::next(state).effects;
         let is_wanted = |id: &EffectId| wanted.iter().any(|effect| effect.id == *id);
         in_flight
-            .keys()
+            .iter()
+            .filter(|(_, flight)| !(between && flight.announcement.role == Role::Human))
+            .map(|(id, _)| id)
             .filter(|id| !is_wanted(id))
             .cloned()
             .collect()
     }
 
     fn end_invocation(&mut self) -> Result<(), TurnError> {
-        let Some(invocation) = self.run.kernel.invocation else {
-            return Ok(());
-        };
         if self.run.kernel.busy() {
             return Ok(());
         }
+        let Some(invocation) = self.run.kernel.invocation else {
+            // A person may end a run that nobody drives.
+            return match self.run.state.as_ref().map(M::status) {
+                Some(Status::Ended(ending)) => self.end_run(ending),
+                _ => Ok(()),
+            };
+        };
         let (ending, for_good) = match self.run.status() {
             Some(Status::Idle(ending)) => (ending, false),
             Some(Status::Ended(ending)) => (ending, true),
@@ -409,12 +434,20 @@ impl<'a, M: Machine> Turn<'a, M> {
         let body = serde_json::to_value(body).expect("BUG: an ending is plain data");
         let event = self.envelope(kind::INVOCATION_ENDED, Scope::run(), None, body);
         self.record(event)?;
-        if for_good && self.run.kernel.ended.is_none() {
-            let body = serde_json::to_value(kernel::RunEnded { ending })
-                .expect("BUG: an ending is plain data");
-            let event = self.envelope(kind::RUN_ENDED, Scope::run(), None, body);
-            self.record(event)?;
+        if for_good {
+            self.end_run(ending)?;
         }
+        Ok(())
+    }
+
+    fn end_run(&mut self, ending: Ending) -> Result<(), TurnError> {
+        if self.run.kernel.ended.is_some() {
+            return Ok(());
+        }
+        let body = serde_json::to_value(kernel::RunEnded { ending })
+            .expect("BUG: an ending is plain data");
+        let event = self.envelope(kind::RUN_ENDED, Scope::run(), None, body);
+        self.record(event)?;
         Ok(())
     }
 }

@@ -1,11 +1,11 @@
 //! From facts to the next step of a trial: what to do now, or how it ends.
 
 use crate::guard;
-use crate::metric::{Reading, Real, Refusal};
+use crate::metric::{Reading, Readings, Real, Refusal};
 
 use super::outcome::Outcome;
 use super::results::{Ended, Measured, Proposed};
-use super::rule::{Arm, Want};
+use super::rule::{Arm, Judge, Want};
 use super::settings::Settings;
 use super::state::{Conclusion, Line, Origin, Trial};
 
@@ -39,7 +39,8 @@ pub(super) fn step(settings: &Settings, line: &Line, trial: &Trial) -> Step {
         return Step::Measure(Arm::Candidate);
     };
     let verdict = match judge.want() {
-        Want::Measure(arm) if trial.readings.is_empty() => return Step::Measure(arm),
+        // Also after the user's commit hook made another change of it: that one was not measured.
+        Want::Measure(arm) if trial.values.is_empty() => return Step::Measure(arm),
         Want::Measure(arm) => {
             // A clear breach needs no second look at the metric.
             return broken_guard(settings, line, trial).map_or(Step::Measure(arm), Step::Conclude);
@@ -54,10 +55,7 @@ pub(super) fn step(settings: &Settings, line: &Line, trial: &Trial) -> Step {
         });
     }
     if let Some(conclusion) = broken_guard(settings, line, trial) {
-        return Step::Conclude(Conclusion {
-            value: Some(verdict.value),
-            ..conclusion
-        });
+        return Step::Conclude(conclusion);
     }
     if trial.commit.is_none() {
         return Step::Keep(verdict.value);
@@ -83,26 +81,36 @@ fn baseline_step(settings: &Settings, trial: &Trial) -> Step {
 }
 
 fn broken_guard(settings: &Settings, line: &Line, trial: &Trial) -> Option<Conclusion> {
+    let mut readings = Readings::default();
+    for (name, mean) in trial.mean_values() {
+        readings.insert(name, mean);
+    }
+    // A number that was missing once is unknown, whatever it was the other time.
+    for (name, refused) in trial.refused.iter() {
+        readings.insert(name.clone(), refused.clone());
+    }
     let verdict = guard::judge(
         &settings.guards,
-        &trial
-            .mean_values()
-            .into_iter()
-            .map(|(name, value)| (name, Reading::Value(value)))
-            .collect(),
+        &readings,
         &line.incumbent.values,
         &line.baseline,
     );
     if verdict.holds() {
         return None;
     }
-    let why = verdict.to_string();
-    let value = trial.readings.last().and_then(|taken| taken.value);
     Some(Conclusion {
         outcome: Outcome::GuardFailed,
-        why,
-        value,
+        why: verdict.to_string(),
+        value: value_of(trial),
     })
+}
+
+/// The value that stands for a trial as far as it has come: the rule's, else the last one read.
+pub(super) fn value_of(trial: &Trial) -> Option<Real> {
+    match trial.judge.as_ref().map(Judge::want) {
+        Some(Want::Verdict(verdict)) => Some(verdict.value),
+        _ => trial.readings.last().and_then(|taken| taken.value),
+    }
 }
 
 fn end(outcome: Outcome, why: impl Into<String>) -> Conclusion {

@@ -6,7 +6,9 @@
 
 pub mod brief;
 mod conclude;
+mod decide;
 mod events;
+mod fold;
 pub mod machine;
 pub mod outcome;
 pub mod results;
@@ -14,6 +16,7 @@ pub mod rule;
 pub mod settings;
 pub mod shadow;
 pub mod state;
+mod wanted;
 
 pub use events::{Decided, SegmentStarted, Taken, TargetChecked, kind};
 pub use machine::Experiment;

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::ids::BranchName;
 use crate::machine::Ending;
-use crate::metric::{MetricName, Real};
+use crate::metric::{MetricName, Readings, Real};
 use crate::time::Micros;
 
 use super::events::Taken;
 use super::outcome::Outcome;
 use super::results::Candidate;
 use super::rule::Judge;
-use super::settings::{Caps, RetryOf, Settings};
+use super::settings::{Caps, Mode, RetryOf, Settings};
 
 /// Where a trial's candidate comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,20 @@ pub struct Line {
     pub incumbent: Incumbent,
     /// The metrics of the segment's baseline, which guards are held against.
     pub baseline: BTreeMap<MetricName, Real>,
+    /// What is known of the incumbent and the target.
+    pub target: TargetStand,
+}
+
+/// Whether an incumbent was measured once more for the target, and with what result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetStand {
+    /// How often it was measured for that.
+    pub checks: u32,
+    /// The target it was held against last.
+    pub asked: Option<Real>,
+    /// Whether it reached that one again.
+    pub reached: bool,
 }
 
 /// A stretch with one harness.
@@ -102,6 +116,8 @@ pub struct Trial {
     pub readings: Vec<Taken>,
     /// All metrics of each reading of the candidate.
     pub values: Vec<BTreeMap<MetricName, Real>>,
+    /// Guarded metrics that a reading of the candidate gave no value, with the reason.
+    pub refused: Readings,
     /// How often the user's commit hook rewrote it (in place only).
     pub rewrites: u32,
     /// The commit, once it is on the branch.
@@ -113,6 +129,24 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// A trial of which nothing is known yet.
+    pub fn new(number: u64, origin: Origin, retry: Option<RetryOf>) -> Self {
+        Self {
+            number,
+            origin,
+            retry,
+            candidate: None,
+            judge: None,
+            readings: Vec::new(),
+            values: Vec::new(),
+            refused: Readings::default(),
+            rewrites: 0,
+            commit: None,
+            commit_note: None,
+            conclusion: None,
+        }
+    }
+
     /// The mean of each metric over the candidate's readings.
     pub fn mean_values(&self) -> BTreeMap<MetricName, Real> {
         let mut sums: BTreeMap<&MetricName, (f64, f64)> = BTreeMap::new();
@@ -129,14 +163,6 @@ impl Trial {
     }
 }
 
-/// A kept value that reaches the target and waits to be confirmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TargetCheck {
-    /// The trial that was kept.
-    pub trial: u64,
-}
-
 /// The invocation that is open.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -151,6 +177,8 @@ pub struct Invocation {
     pub kept: u64,
     /// Trials in a row that came to no judgement.
     pub unjudged: u64,
+    /// Whether the trial that was to be tried again has been.
+    pub retried: bool,
     /// How it ends, once that is settled.
     pub ending: Option<Ending>,
 }
@@ -175,10 +203,6 @@ pub struct State {
     pub branch: BranchName,
     /// The end of the keep-alive chain.
     pub chain_commit: Option<String>,
-    /// A kept value to be confirmed.
-    pub target_check: Option<TargetCheck>,
-    /// The trial whose value was confirmed to reach the target.
-    pub target_reached: Option<u64>,
     /// How many trials ended how, baselines not counted.
     pub counts: BTreeMap<Outcome, u64>,
 }
@@ -195,8 +219,6 @@ impl State {
             trial: None,
             branch: BranchName::main(),
             chain_commit: None,
-            target_check: None,
-            target_reached: None,
             counts: BTreeMap::new(),
         }
     }
@@ -209,5 +231,45 @@ impl State {
     /// The incumbent of the line in force.
     pub fn incumbent(&self) -> Option<&Incumbent> {
         self.line().map(|line| &line.incumbent)
+    }
+
+    /// Whether the open invocation found another harness than the segment's. True only until the
+    /// new segment begins.
+    pub fn harness_is_new(&self) -> bool {
+        let Some(invocation) = &self.invocation else {
+            return false;
+        };
+        self.segment
+            .as_ref()
+            .is_none_or(|segment| segment.harness != invocation.caps.harness.digest)
+    }
+
+    /// Whether the incumbent's value reaches the target and is to be measured once more, before
+    /// anything else. A trial that is asked to be tried again comes first.
+    pub fn target_check_is_due(&self) -> bool {
+        let (Some(invocation), Some(line)) = (&self.invocation, self.line()) else {
+            return false;
+        };
+        let its_turn = match invocation.caps.mode {
+            Mode::Run => true,
+            Mode::Baseline => false,
+            Mode::Retry(_) => invocation.retried,
+        };
+        self.trial.is_none()
+            && its_turn
+            && self.incumbent_reaches_target()
+            && line.target.asked != self.settings.target
+    }
+
+    /// Whether the incumbent was confirmed to reach the target that is in force.
+    pub fn target_is_reached(&self) -> bool {
+        self.line()
+            .is_some_and(|line| line.target.reached && line.target.asked == self.settings.target)
+            && self.incumbent_reaches_target()
+    }
+
+    fn incumbent_reaches_target(&self) -> bool {
+        let value = self.incumbent().and_then(|incumbent| incumbent.value);
+        value.is_some_and(|value| self.settings.reaches_target(value))
     }
 }
