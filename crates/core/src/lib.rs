@@ -1,5 +1,30 @@
-//! Placeholder.
+//! The pure ring of Loopwright.
+//!
+//! Nothing here reads a clock, a file, the environment or a random source: time, ids and seeds
+//! arrive as inputs, and what the outside world should do leaves as effects. The same journal
+//! therefore always gives the same state and the same next effects, which is what makes resume,
+//! replay and the simulator possible.
+//!
+//! Where to look: [`event`] and [`batch`] are what is recorded, [`effect`] what is asked of the
+//! world, [`machine`] the door every kind of loop has, [`kernel`] the bookkeeping all kinds share,
+//! [`turn`] how one input becomes one batch, [`replay`] how a record is checked.
 
+pub mod batch;
+pub mod budget;
+pub mod canonical;
+pub mod digest;
+pub mod effect;
+pub mod event;
+pub mod experiment;
 pub mod guard;
+pub mod ids;
+pub mod kernel;
+pub mod machine;
 pub mod metric;
+pub mod replay;
+pub mod role;
 pub mod scrub;
+pub mod spec;
+pub mod time;
+pub mod turn;
+pub mod usage;

@@ -1,1 +1,38 @@
-//! Placeholder.
+//! Everything that touches git for experiment loops.
+//!
+//! The rules (see the crate's modules for how each is kept):
+//! - The user's checkout, configuration and references are read, never written, but for the
+//!   loop's own branch (`branch`), `adopt` and `in_place`.
+//! - Nothing a proposer leaves in its private repository is ever run or obeyed.
+//! - What an event names is on the disk first: objects, then directories, then references.
+//! - On the plain path a trial starts no git process; long-lived ones answer.
+
+pub mod arms;
+pub mod branch;
+mod convert;
+mod disk;
+pub mod error;
+pub mod git;
+mod hash;
+mod place;
+pub mod proposer;
+mod reader;
+pub mod store;
+#[cfg(any(test, feature = "test-support"))]
+pub mod test_support;
+#[cfg(test)]
+mod tests;
+pub mod types;
+pub mod user;
+mod worktree;
+
+pub use branch::{Published, UserBranch};
+pub use error::{GitError, Refusal};
+pub use proposer::{AgentHead, ProposerRepository, Snapshot};
+pub use store::{CommitFacts, CommitSpec, ObjectStore, Person};
+pub use types::{
+    Change, Entry, Mode, ObjectFormat, Objects, Oid, RepoPath, TreeListing, apply_changes,
+    diff_listings,
+};
+pub use user::{Dirty, Environment, UserRepository};
+pub use worktree::RefusedPath;

@@ -1,0 +1,113 @@
+//! Canonical JSON (RFC 8785), the only form in which anything is hashed.
+//!
+//! Hashed values hold strings, integers within ±(2^53 - 1), booleans, null, arrays and objects.
+//! Other numbers are written by their types as shortest-round-trip decimal *strings*, because two
+//! JSON libraries need not print a float alike; here they are refused.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// The largest integer that every JSON reader keeps exactly.
+pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// A value that can't be written canonically.
+#[derive(Debug, thiserror::Error)]
+pub enum CanonicalError {
+    /// A number that is not a safe integer stands at `path`.
+    #[error(
+        "the number {number} at {path} is not an integer within 2^53: write it as a decimal string"
+    )]
+    Number {
+        /// JSON pointer to the place.
+        path: String,
+        /// The number as JSON prints it.
+        number: String,
+    },
+    /// The type does not serialise to JSON.
+    #[error("can't be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// The canonical bytes of `value`.
+pub fn to_canonical<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
+    let value = serde_json::to_value(value)?;
+    check(&value, &mut String::new())?;
+    Ok(serde_json_canonicalizer::to_vec(&value)?)
+}
+
+/// Refuses numbers that are not safe integers.
+fn check(value: &Value, path: &mut String) -> Result<(), CanonicalError> {
+    let length = path.len();
+    match value {
+        Value::Number(number) => {
+            let safe = number
+                .as_i64()
+                .map(i64::unsigned_abs)
+                .or_else(|| number.as_u64())
+                .is_some_and(|magnitude| magnitude <= MAX_SAFE_INTEGER);
+            if !safe {
+                return Err(CanonicalError::Number {
+                    path: if path.is_empty() {
+                        "/".to_owned()
+                    } else {
+                        path.clone()
+                    },
+                    number: number.to_string(),
+                });
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push('/');
+                path.push_str(&index.to_string());
+                check(item, path)?;
+                path.truncate(length);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, item) in fields {
+                path.push('/');
+                path.push_str(key);
+                check(item, path)?;
+                path.truncate(length);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_sorted_by_utf16_units_and_floats_are_refused() {
+        // RFC 8785 §3.2.3: U+FB33 sorts after the surrogate pair of U+1F600.
+        let text =
+            to_canonical(&json!({"\u{fb33}": 1, "\u{1f600}": 2, "a": [true, null]})).unwrap();
+        assert_eq!(
+            text,
+            "{\"a\":[true,null],\"\u{1f600}\":2,\"\u{fb33}\":1}".as_bytes()
+        );
+        let error = to_canonical(&json!({"a": [1, 0.5]})).unwrap_err();
+        assert!(error.to_string().contains("0.5 at /a/1"), "{error}");
+        assert!(to_canonical(&json!(MAX_SAFE_INTEGER)).is_ok());
+        assert!(to_canonical(&json!(MAX_SAFE_INTEGER + 1)).is_err());
+        assert!(to_canonical(&json!(-(MAX_SAFE_INTEGER as i64) - 1)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_text_reads_back_and_is_a_fixed_point(text in ".*", number in -1_000_000i64..1_000_000) {
+            let value = json!({"text": text, "list": [number, {"deep": text}]});
+            let bytes = to_canonical(&value).unwrap();
+            let back: Value = serde_json::from_slice(&bytes).unwrap();
+            prop_assert_eq!(&back, &value);
+            prop_assert_eq!(to_canonical(&back).unwrap(), bytes);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! From facts to the next step of a trial: what to do now, or how it ends.
+
+use crate::guard;
+use crate::metric::{Reading, Real, Refusal};
+
+use super::outcome::Outcome;
+use super::results::{Ended, Measured, Proposed};
+use super::rule::{Arm, Want};
+use super::settings::Settings;
+use super::state::{Conclusion, Line, Origin, Trial};
+
+/// What an open trial needs next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// Its candidate is to be made.
+    Propose,
+    /// An old candidate is to be brought to the incumbent.
+    Reapply,
+    /// An arm is to be measured.
+    Measure(Arm),
+    /// It is to be committed; the value that stands for it.
+    Keep(Real),
+    /// It is over.
+    Conclude(Conclusion),
+}
+
+/// The next step of `trial`.
+pub(super) fn step(settings: &Settings, line: &Line, trial: &Trial) -> Step {
+    if let Some(conclusion) = &trial.conclusion {
+        return Step::Conclude(conclusion.clone());
+    }
+    match (&trial.origin, &trial.candidate) {
+        (Origin::Baseline, _) => return baseline_step(settings, trial),
+        (Origin::Proposed, None) => return Step::Propose,
+        (Origin::Retry { .. }, None) => return Step::Reapply,
+        (_, Some(_)) => {}
+    }
+    let Some(judge) = &trial.judge else {
+        return Step::Measure(Arm::Candidate);
+    };
+    let verdict = match judge.want() {
+        Want::Measure(arm) if trial.readings.is_empty() => return Step::Measure(arm),
+        Want::Measure(arm) => {
+            // A clear breach needs no second look at the metric.
+            return broken_guard(settings, line, trial).map_or(Step::Measure(arm), Step::Conclude);
+        }
+        Want::Verdict(verdict) => verdict,
+    };
+    if !verdict.better {
+        return Step::Conclude(Conclusion {
+            outcome: Outcome::Reverted,
+            why: verdict.why,
+            value: Some(verdict.value),
+        });
+    }
+    if let Some(conclusion) = broken_guard(settings, line, trial) {
+        return Step::Conclude(Conclusion {
+            value: Some(verdict.value),
+            ..conclusion
+        });
+    }
+    if trial.commit.is_none() {
+        return Step::Keep(verdict.value);
+    }
+    let note = trial.commit_note.as_ref().map(|note| format!(" ({note})"));
+    Step::Conclude(Conclusion {
+        outcome: Outcome::Kept,
+        why: format!("{}{}", verdict.why, note.unwrap_or_default()),
+        value: Some(verdict.value),
+    })
+}
+
+fn baseline_step(settings: &Settings, trial: &Trial) -> Step {
+    let Some(values) = trial.values.first() else {
+        return Step::Measure(Arm::Incumbent);
+    };
+    let value = values.get(&settings.metric).copied();
+    Step::Conclude(Conclusion {
+        outcome: Outcome::Kept,
+        why: "baseline".to_owned(),
+        value,
+    })
+}
+
+fn broken_guard(settings: &Settings, line: &Line, trial: &Trial) -> Option<Conclusion> {
+    let verdict = guard::judge(
+        &settings.guards,
+        &trial
+            .mean_values()
+            .into_iter()
+            .map(|(name, value)| (name, Reading::Value(value)))
+            .collect(),
+        &line.incumbent.values,
+        &line.baseline,
+    );
+    if verdict.holds() {
+        return None;
+    }
+    let why = verdict.to_string();
+    let value = trial.readings.last().and_then(|taken| taken.value);
+    Some(Conclusion {
+        outcome: Outcome::GuardFailed,
+        why,
+        value,
+    })
+}
+
+fn end(outcome: Outcome, why: impl Into<String>) -> Conclusion {
+    Conclusion {
+        outcome,
+        why: why.into(),
+        value: None,
+    }
+}
+
+/// `outcome` where something was found, naming the first and how many more there are.
+fn if_any(found: &[String], outcome: Outcome, words: &str) -> Option<Conclusion> {
+    let first = found.first()?;
+    let names = match found.len() - 1 {
+        0 => first.clone(),
+        more => format!("{first} and {more} more"),
+    };
+    Some(end(outcome, format!("{words}: {names}")))
+}
+
+/// How a trial ends after its proposal, if it does. What touches the harness is looked at before
+/// anything else, so that a crash can't hide it.
+pub(super) fn after_proposal(proposed: &Proposed, incumbent_tree: &str) -> Option<Conclusion> {
+    let harness = Outcome::HarnessChanged;
+    let changed = "the proposal changed what judges it";
+    let shadows = "the proposal added a file that would be imported in place of what judges it";
+    let refused = "the proposal left something git can't record";
+    let early = if_any(&proposed.protected, harness, changed)
+        .or_else(|| if_any(&proposed.shadowing, harness, shadows))
+        .or_else(|| ended_badly("the proposal", &proposed.ran.ended))
+        .or_else(|| if_any(&proposed.refused, Outcome::Failed, refused));
+    if early.is_some() {
+        return early;
+    }
+    let tree = proposed.candidate.as_ref().map(|candidate| &candidate.tree);
+    if tree.is_none_or(|tree| tree == incumbent_tree) {
+        return Some(end(
+            Outcome::NoChange,
+            "the proposal left the tree as it was",
+        ));
+    }
+    let secret = "the change holds what looks like a secret";
+    if_any(&proposed.secrets, Outcome::Failed, secret).or_else(|| {
+        let of = proposed.duplicate_of?;
+        Some(end(
+            Outcome::Duplicate,
+            format!("the same tree was tried in trial {of}"),
+        ))
+    })
+}
+
+/// How a trial ends after a measurement, if that is no usable reading. `repeat` says that the same
+/// arm was measured before.
+pub(super) fn after_measurement(
+    measured: &Measured,
+    metric: &str,
+    repeat: bool,
+) -> Option<Conclusion> {
+    let touched = "the measurement changed what judges it";
+    if let Some(conclusion) = if_any(&measured.touched, Outcome::HarnessChanged, touched) {
+        return Some(conclusion);
+    }
+    let subject = if measured.in_setup {
+        "the setup"
+    } else {
+        "the measurement"
+    };
+    let conclusion =
+        ended_badly(subject, &measured.ran.ended).or_else(|| refused_metric(measured, metric))?;
+    if !repeat {
+        return Some(conclusion);
+    }
+    Some(end(
+        Outcome::Unstable,
+        format!("measured again, {}", conclusion.why),
+    ))
+}
+
+fn refused_metric(measured: &Measured, metric: &str) -> Option<Conclusion> {
+    let refusal = match measured.readings.get(metric) {
+        Some(Reading::Value(_)) => return None,
+        Some(Reading::Refused(refusal)) => refusal.clone(),
+        None => Refusal::missing(),
+    };
+    let outcome = match refusal {
+        Refusal::NotFinite { .. } => Outcome::NotFinite,
+        Refusal::Ambiguous { .. } => Outcome::Ambiguous,
+        Refusal::Missing { .. } | Refusal::Malformed { .. } => Outcome::NoMetric,
+    };
+    Some(end(outcome, format!("{metric}: {refusal}")))
+}
+
+fn ended_badly(subject: &str, ended: &Ended) -> Option<Conclusion> {
+    let outcome = match ended {
+        Ended::Exited(0) => return None,
+        Ended::TimedOut { .. } => Outcome::TimedOut,
+        Ended::Exited(_) | Ended::Signaled(_) | Ended::Broken { .. } => Outcome::Failed,
+    };
+    Some(end(outcome, format!("{subject} {}", ended.words())))
+}

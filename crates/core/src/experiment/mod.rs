@@ -1,0 +1,22 @@
+//! The experiment loop: propose a change, measure it, keep it only if it measurably helps.
+//!
+//! [`machine`] is the state machine, [`state`] what it folds, [`results`] what the outside world
+//! answers, [`rule`] the decision point (which arm to measure next, or the verdict), [`outcome`]
+//! the closed list of ends a trial can have, [`brief`] what a proposer is told.
+
+pub mod brief;
+mod conclude;
+mod events;
+pub mod machine;
+pub mod outcome;
+pub mod results;
+pub mod rule;
+pub mod settings;
+pub mod shadow;
+pub mod state;
+
+pub use events::{Decided, SegmentStarted, Taken, TargetChecked, kind};
+pub use machine::Experiment;
+pub use outcome::Outcome;
+pub use settings::{Caps, HarnessStart, Mode, RetryOf, Settings};
+pub use state::State;

@@ -1,0 +1,179 @@
+//! What the outside world answers: the results of an experiment loop's effects.
+//!
+//! These are the bodies of `effect.settled` events, so they are part of the record's format.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::metric::Readings;
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ended {
+    /// By itself, with this exit status.
+    Exited(i32),
+    /// By a signal that the host did not send.
+    Signaled(i32),
+    /// Stopped at its time limit.
+    TimedOut {
+        /// The limit.
+        limit_us: u64,
+    },
+    /// It could not be started, or its supervisor was lost.
+    Broken {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Ended {
+    /// Whether it ended by itself with status 0.
+    pub fn is_success(&self) -> bool {
+        *self == Self::Exited(0)
+    }
+
+    /// In words, after a subject: "the proposal `words`".
+    pub fn words(&self) -> String {
+        match self {
+            Self::Exited(code) => format!("exited with status {code}"),
+            Self::Signaled(signal) => format!("was ended by signal {signal}"),
+            Self::TimedOut { limit_us } => format!("passed its limit of {}", seconds(*limit_us)),
+            Self::Broken { why } => format!("could not be run: {why}"),
+        }
+    }
+}
+
+/// A duration in words, for limits: `90 s`, `0.25 s`.
+pub fn seconds(duration_us: u64) -> String {
+    let seconds = duration_us as f64 / 1e6;
+    format!("{seconds} s")
+}
+
+/// What is known of a command that was run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ran {
+    /// How it ended.
+    pub ended: Ended,
+    /// The end of its output, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tail: String,
+    /// The whole output, up to the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_blob: Option<Digest>,
+    /// Processes it left behind, which were ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leftovers: Vec<String>,
+    /// How its processes were contained.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub containment: String,
+}
+
+/// A tree under test.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Candidate {
+    /// Its tree.
+    pub tree: String,
+    /// The commit that keeps it (parent: the incumbent's commit).
+    pub commit: String,
+    /// The link of the run's keep-alive chain that holds it.
+    pub chain_commit: String,
+    /// How many paths it changes.
+    pub changes: u64,
+    /// The first of them, for people.
+    pub paths: Vec<String>,
+}
+
+/// What a proposal came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Proposed {
+    /// The command.
+    pub ran: Ran,
+    /// What it left, if it differs from the incumbent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<Candidate>,
+    /// Protected files it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<String>,
+    /// New files that would be imported in place of what judges it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shadowing: Vec<String>,
+    /// What git can't record, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// Files that hold what looks like a secret.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// The trial that had the same tree in this segment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duplicate_of: Option<u64>,
+    /// The brief it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub brief_blob: Option<Digest>,
+}
+
+/// What a measurement came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// The measuring command, or the setup where that failed.
+    pub ran: Ran,
+    /// Whether it was the setup that ended like that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_setup: bool,
+    /// The readings, by metric.
+    pub readings: Readings,
+    /// Protected files and links that the command changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub touched: Vec<String>,
+}
+
+/// What committing a kept change came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Kept {
+    /// It is on the loop's branch.
+    Committed {
+        /// The commit.
+        commit: String,
+        /// Something to tell, for example that the user had moved the branch.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// The user's hook changed the content (in place only); that tree is to be measured.
+    Rewritten {
+        /// What the hook made of it.
+        candidate: Candidate,
+    },
+    /// The user's git refused (in place only).
+    Refused {
+        /// Its words.
+        words: String,
+    },
+    /// The checkout does not hold what was measured.
+    Mismatch {
+        /// The tree found there.
+        found_tree: String,
+    },
+}
+
+/// What bringing an old candidate to the incumbent came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Reapplied {
+    /// It applies.
+    Applied {
+        /// The tree to be measured.
+        candidate: Candidate,
+    },
+    /// It makes no difference to the incumbent any more.
+    NoChange,
+    /// It doesn't apply.
+    Conflict {
+        /// Where.
+        paths: Vec<String>,
+    },
+}

@@ -1,0 +1,103 @@
+//! The decision point: which arm to measure next, or the verdict.
+//!
+//! A rule answers [`Judge::want`] and is told each reading by [`Judge::feed`]; every reading is an
+//! effect of its own, so a rule may ask for as many as it likes, of either arm, in its own order.
+//! Rules are versioned policies: an old version stays when a new one comes, because recorded
+//! decisions must come out the same in every later release.
+
+mod threshold;
+
+use serde::{Deserialize, Serialize};
+
+use crate::metric::Real;
+use crate::spec::Goal;
+
+pub use threshold::{Threshold, ThresholdJudge};
+
+/// Which tree is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arm {
+    /// The change under test.
+    Candidate,
+    /// The best accepted one.
+    Incumbent,
+}
+
+impl Arm {
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Candidate => "candidate",
+            Self::Incumbent => "incumbent",
+        }
+    }
+}
+
+/// A rule with its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RuleSettings {
+    /// One draw against the remembered incumbent, perhaps confirmed by another.
+    Threshold(Threshold),
+}
+
+impl RuleSettings {
+    /// The policy in force, `name/version`.
+    pub fn policy(&self) -> &'static str {
+        match self {
+            Self::Threshold(_) => threshold::POLICY,
+        }
+    }
+
+    /// Opens the case of one candidate.
+    pub fn open(&self, goal: Goal, incumbent: Real) -> Judge {
+        match self {
+            Self::Threshold(rule) => Judge::Threshold(ThresholdJudge::new(*rule, goal, incumbent)),
+        }
+    }
+}
+
+/// What a rule wants next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Want {
+    /// One more reading of an arm.
+    Measure(Arm),
+    /// Nothing more.
+    Verdict(Verdict),
+}
+
+/// What a rule says about a candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it helps.
+    pub better: bool,
+    /// The value that stands for the candidate.
+    pub value: Real,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// The case of one candidate, between readings; part of the machine's state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judge {
+    /// See [`Threshold`].
+    Threshold(ThresholdJudge),
+}
+
+impl Judge {
+    /// What is wanted now.
+    pub fn want(&self) -> Want {
+        match self {
+            Self::Threshold(judge) => judge.want(),
+        }
+    }
+
+    /// One more reading of `arm`.
+    pub fn feed(&mut self, arm: Arm, value: Real) {
+        match self {
+            Self::Threshold(judge) => judge.feed(arm, value),
+        }
+    }
+}

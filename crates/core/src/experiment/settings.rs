@@ -1,0 +1,165 @@
+//! What the machine needs to know: settings of the loop, caps of an invocation.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::guard::{Guard, Rules, Tolerance};
+use crate::ids::BranchName;
+use crate::metric::{MetricName, Real};
+use crate::role::OnUnknown;
+use crate::spec::{self, ExperimentSpec, Goal, GuardSpec, LostPolicy, RuleSpec};
+
+use super::rule::{RuleSettings, Threshold};
+
+/// The settings that decide, taken from the loop's specification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// The number that is optimised.
+    pub metric: MetricName,
+    /// Which way is better.
+    pub goal: Goal,
+    /// The decision rule.
+    pub rule: RuleSettings,
+    /// Numbers that must hold.
+    pub guards: Vec<Guard>,
+    /// Where the work is done.
+    pub target: Option<Real>,
+    /// Time limit of a proposal.
+    pub propose_limit_us: u64,
+    /// Time limit of a measurement.
+    pub run_limit_us: u64,
+    /// What happens to a proposal whose outcome is unknown.
+    pub on_unknown_proposer: OnUnknown,
+    /// What happens to a measurement whose outcome is unknown.
+    pub on_unknown_experiment: OnUnknown,
+}
+
+impl Settings {
+    /// The settings of a pinned specification.
+    pub fn of(specification: &Value) -> Result<Self, String> {
+        let spec = ExperimentSpec::deserialize(specification).map_err(|error| error.to_string())?;
+        Self::of_spec(&spec)
+    }
+
+    /// The settings of a specification.
+    pub fn of_spec(spec: &ExperimentSpec) -> Result<Self, String> {
+        let words = |error: &dyn std::fmt::Display| error.to_string();
+        let RuleSpec::Threshold { min_delta, confirm } = spec.rule;
+        let real = |number: spec::Decimal| Real::new(number.get()).map_err(|error| words(&error));
+        let guards = spec.guards.iter().map(guard_of).collect::<Result<_, _>>()?;
+        Ok(Self {
+            metric: MetricName::new(spec.metric.as_str()).map_err(|error| words(&error))?,
+            goal: spec.goal,
+            rule: RuleSettings::Threshold(Threshold {
+                min_delta: real(min_delta)?,
+                confirm,
+            }),
+            guards,
+            target: spec.target.map(real).transpose()?,
+            propose_limit_us: spec.propose_limit_us,
+            run_limit_us: spec.run_limit_us,
+            on_unknown_proposer: on_unknown(spec.on_unknown.proposer),
+            on_unknown_experiment: on_unknown(spec.on_unknown.experiment),
+        })
+    }
+
+    /// Whether `value` is as good as the target asks.
+    pub fn reaches_target(&self, value: Real) -> bool {
+        self.target.is_some_and(|target| match self.goal {
+            Goal::Minimize => value <= target,
+            Goal::Maximize => value >= target,
+        })
+    }
+}
+
+fn on_unknown(policy: LostPolicy) -> OnUnknown {
+    match policy {
+        LostPolicy::Retry => OnUnknown::Retry,
+        LostPolicy::Ask => OnUnknown::Ask,
+        LostPolicy::Fail => OnUnknown::Fail,
+    }
+}
+
+fn guard_of(spec: &GuardSpec) -> Result<Guard, String> {
+    let tolerance = |limit: Option<spec::Tolerance>| {
+        let read = |limit: spec::Tolerance| limit.to_string().parse::<Tolerance>();
+        limit
+            .map(read)
+            .transpose()
+            .map_err(|error| error.to_string())
+    };
+    let real = |number: Option<spec::Decimal>| {
+        let read = |number: spec::Decimal| Real::new(number.get());
+        number
+            .map(read)
+            .transpose()
+            .map_err(|error| error.to_string())
+    };
+    let rules = Rules {
+        max_rise: tolerance(spec.max_rise)?,
+        max_drop: tolerance(spec.max_drop)?,
+        max_rise_over_baseline: tolerance(spec.max_rise_from_baseline)?,
+        max_drop_under_baseline: tolerance(spec.max_drop_from_baseline)?,
+        floor: real(spec.floor)?,
+        ceiling: real(spec.ceiling)?,
+    };
+    let metric = MetricName::new(spec.metric.as_str()).map_err(|error| error.to_string())?;
+    Guard::new(metric, rules).map_err(|error| error.to_string())
+}
+
+/// What an invocation is for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Mode {
+    /// Propose, measure, decide, again and again.
+    Run,
+    /// Measure the baseline (again) and stop.
+    Baseline,
+    /// Measure the candidate of an old trial again.
+    Retry(RetryOf),
+}
+
+/// The trial whose candidate is to be tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetryOf {
+    /// Its number.
+    pub trial: u64,
+    /// Its candidate's commit; the parent is what it was made from.
+    pub commit: String,
+}
+
+/// The harness as an invocation finds it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HarnessStart {
+    /// Digest over protected files, commands and settings that matter.
+    pub digest: crate::digest::Digest,
+    /// The commit a segment that starts now begins from.
+    pub commit: String,
+    /// That commit's tree.
+    pub tree: String,
+}
+
+/// Body of `invocation.begun` in an experiment run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Caps {
+    /// The specification in force, pinned for this invocation.
+    pub specification: Value,
+    /// What it is for.
+    pub mode: Mode,
+    /// The branch it works on.
+    pub branch: BranchName,
+    /// The harness it finds.
+    pub harness: HarnessStart,
+    /// The most trials to decide; unlimited where none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trials: Option<u64>,
+    /// The most wall clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_clock_us: Option<u64>,
+    /// Consecutive trials without a judgement after which it gives up; 0 is never.
+    pub give_up_after: u64,
+}

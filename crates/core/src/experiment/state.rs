@@ -1,0 +1,213 @@
+//! The experiment machine's state: what it folds from its events. Its size does not depend on how
+//! many trials lie behind it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::ids::BranchName;
+use crate::machine::Ending;
+use crate::metric::{MetricName, Real};
+use crate::time::Micros;
+
+use super::events::Taken;
+use super::outcome::Outcome;
+use super::results::Candidate;
+use super::rule::Judge;
+use super::settings::{Caps, RetryOf, Settings};
+
+/// Where a trial's candidate comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Origin {
+    /// The incumbent itself is measured.
+    Baseline,
+    /// The proposer makes it.
+    Proposed,
+    /// It is an old trial's, tried again.
+    Retry {
+        /// That trial.
+        of: u64,
+    },
+}
+
+/// The best accepted change of a branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Incumbent {
+    /// Its commit.
+    pub commit: String,
+    /// Its tree.
+    pub tree: String,
+    /// The trial that kept it; none for a segment's start.
+    pub trial: Option<u64>,
+    /// Its value; none before the baseline is measured.
+    pub value: Option<Real>,
+    /// All its metrics.
+    pub values: BTreeMap<MetricName, Real>,
+}
+
+/// One line of work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// The best accepted change.
+    pub incumbent: Incumbent,
+    /// The metrics of the segment's baseline, which guards are held against.
+    pub baseline: BTreeMap<MetricName, Real>,
+}
+
+/// A stretch with one harness.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segment {
+    /// Its number, from 1.
+    pub number: u64,
+    /// The harness.
+    pub harness: Digest,
+    /// The commit it started from; its protected files hold in the whole segment.
+    pub commit: String,
+    /// That commit's tree.
+    pub tree: String,
+}
+
+/// How a trial will end, once it is decided.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conclusion {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Why, in words.
+    pub why: String,
+    /// The value that stands for it.
+    pub value: Option<Real>,
+}
+
+/// The trial that is open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    /// Its number.
+    pub number: u64,
+    /// Where its candidate comes from.
+    pub origin: Origin,
+    /// The commit of an old trial's candidate, where it is that trial's.
+    pub retry: Option<RetryOf>,
+    /// The tree under test, once there is one.
+    pub candidate: Option<Candidate>,
+    /// The rule's case, once there is something to judge.
+    pub judge: Option<Judge>,
+    /// Every reading so far.
+    pub readings: Vec<Taken>,
+    /// All metrics of each reading of the candidate.
+    pub values: Vec<BTreeMap<MetricName, Real>>,
+    /// How often the user's commit hook rewrote it (in place only).
+    pub rewrites: u32,
+    /// The commit, once it is on the branch.
+    pub commit: Option<String>,
+    /// Something to tell about that commit.
+    pub commit_note: Option<String>,
+    /// How it ends, where that is settled.
+    pub conclusion: Option<Conclusion>,
+}
+
+impl Trial {
+    /// The mean of each metric over the candidate's readings.
+    pub fn mean_values(&self) -> BTreeMap<MetricName, Real> {
+        let mut sums: BTreeMap<&MetricName, (f64, f64)> = BTreeMap::new();
+        for values in &self.values {
+            for (name, value) in values {
+                let sum = sums.entry(name).or_insert((0.0, 0.0));
+                *sum = (sum.0 + value.get(), sum.1 + 1.0);
+            }
+        }
+        let mean = |(sum, count): (f64, f64)| Real::new(sum / count).ok();
+        sums.into_iter()
+            .filter_map(|(name, sum)| Some((name.clone(), mean(sum)?)))
+            .collect()
+    }
+}
+
+/// A kept value that reaches the target and waits to be confirmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TargetCheck {
+    /// The trial that was kept.
+    pub trial: u64,
+}
+
+/// The invocation that is open.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Invocation {
+    /// Its caps, without the specification.
+    pub caps: Caps,
+    /// When it began.
+    pub begun_at: Micros,
+    /// Trials decided in it, baselines not counted.
+    pub decided: u64,
+    /// Of these, kept.
+    pub kept: u64,
+    /// Trials in a row that came to no judgement.
+    pub unjudged: u64,
+    /// How it ends, once that is settled.
+    pub ending: Option<Ending>,
+}
+
+/// The state of an experiment run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// The settings in force.
+    pub settings: Settings,
+    /// The open invocation.
+    pub invocation: Option<Invocation>,
+    /// The segment in force.
+    pub segment: Option<Segment>,
+    /// The lines of work.
+    pub lines: BTreeMap<BranchName, Line>,
+    /// The number of the next trial.
+    pub next_trial: u64,
+    /// The open trial.
+    pub trial: Option<Trial>,
+    /// Its branch; also the one worked on last.
+    pub branch: BranchName,
+    /// The end of the keep-alive chain.
+    pub chain_commit: Option<String>,
+    /// A kept value to be confirmed.
+    pub target_check: Option<TargetCheck>,
+    /// The trial whose value was confirmed to reach the target.
+    pub target_reached: Option<u64>,
+    /// How many trials ended how, baselines not counted.
+    pub counts: BTreeMap<Outcome, u64>,
+}
+
+impl State {
+    /// A state before the first invocation.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            invocation: None,
+            segment: None,
+            lines: BTreeMap::new(),
+            next_trial: 0,
+            trial: None,
+            branch: BranchName::main(),
+            chain_commit: None,
+            target_check: None,
+            target_reached: None,
+            counts: BTreeMap::new(),
+        }
+    }
+
+    /// The line of work in force.
+    pub fn line(&self) -> Option<&Line> {
+        self.lines.get(&self.branch)
+    }
+
+    /// The incumbent of the line in force.
+    pub fn incumbent(&self) -> Option<&Incumbent> {
+        self.line().map(|line| &line.incumbent)
+    }
+}

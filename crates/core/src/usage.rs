@@ -1,0 +1,112 @@
+//! What effects use up, in one vocabulary for all kinds of loop.
+//!
+//! Unknown is not zero: an amount that nobody reported is counted as unknown, never added as 0.
+
+use serde::{Deserialize, Serialize};
+
+/// What one attempt used. `None` is "not reported".
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Usage {
+    /// Wall clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_us: Option<u64>,
+    /// CPU time, user and system, of the whole process family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_us: Option<u64>,
+    /// The largest resident set of one process of the family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Tokens, all dimensions together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Money in millionths of the loop's currency.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub money_micros: Option<u64>,
+}
+
+impl Usage {
+    /// Usage of a thing that can't use tokens or money (a measurement, the engine's own effects).
+    pub fn free_of_charge(self) -> Self {
+        Self {
+            tokens: self.tokens.or(Some(0)),
+            money_micros: self.money_micros.or(Some(0)),
+            ..self
+        }
+    }
+}
+
+/// Amounts in the four dimensions that budgets have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Amounts {
+    /// Steps: trials, iterations or search steps.
+    pub steps: u64,
+    /// Time spent in effects.
+    pub time_us: u64,
+    /// Tokens.
+    pub tokens: u64,
+    /// Millionths of the loop's currency.
+    pub money_micros: u64,
+}
+
+impl Amounts {
+    /// The sum; saturates.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            steps: self.steps.saturating_add(other.steps),
+            time_us: self.time_us.saturating_add(other.time_us),
+            tokens: self.tokens.saturating_add(other.tokens),
+            money_micros: self.money_micros.saturating_add(other.money_micros),
+        }
+    }
+
+    /// The difference; never below zero.
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            steps: self.steps.saturating_sub(other.steps),
+            time_us: self.time_us.saturating_sub(other.time_us),
+            tokens: self.tokens.saturating_sub(other.tokens),
+            money_micros: self.money_micros.saturating_sub(other.money_micros),
+        }
+    }
+
+    /// The amount in one dimension.
+    pub fn of(self, dimension: Dimension) -> u64 {
+        match dimension {
+            Dimension::Steps => self.steps,
+            Dimension::Time => self.time_us,
+            Dimension::Tokens => self.tokens,
+            Dimension::Money => self.money_micros,
+        }
+    }
+}
+
+/// What a budget limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dimension {
+    /// Trials, iterations or search steps.
+    Steps,
+    /// Time spent in effects, in microseconds.
+    Time,
+    /// Tokens.
+    Tokens,
+    /// Millionths of the loop's currency.
+    Money,
+}
+
+impl Dimension {
+    /// All of them, in the order in which refusals are reported.
+    pub const ALL: [Self; 4] = [Self::Steps, Self::Time, Self::Tokens, Self::Money];
+
+    /// The word used everywhere.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Steps => "steps",
+            Self::Time => "time",
+            Self::Tokens => "tokens",
+            Self::Money => "money",
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The driver: one run of any kind of loop, driven under a lease.
+//!
+//! It does four things in turn, and nothing else: wait for something to happen, give it to the
+//! machine, commit what follows, act on it. A commit always comes before the act it announces, and
+//! a driver that can't commit stops everything and goes: the record is then what it was, and
+//! whoever resumes finds the same effects again.
+
+use loopwright_core::batch::Batch;
+use loopwright_core::effect::{Announced, Settlement};
+use loopwright_core::event::{Scrub, Sealed};
+use loopwright_core::ids::EffectId;
+use loopwright_core::kernel::{
+    AbandonedWhy, EffectAbandoned, EndedBy, InvocationBegun, InvocationEnded, kind,
+};
+use loopwright_core::machine::{Ending, Machine, Status};
+use loopwright_core::role::{OnUnknown, Role};
+use loopwright_core::time::Micros;
+use loopwright_core::turn::{Given, Outcome, Run, Turn, TurnError};
+use loopwright_core::usage::Usage;
+use loopwright_record::{AppendError, crash_point};
+
+/// How urgently work in flight is to be stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Haste {
+    /// Ask first, then end.
+    Gently,
+    /// End at once.
+    AtOnce,
+}
+
+/// Something that happened outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// An effect came to its end.
+    Settled {
+        /// Which.
+        effect: EffectId,
+        /// Which attempt.
+        attempt: u32,
+        /// How, scrubbed.
+        settlement: Settlement,
+        /// What was scrubbed from it.
+        scrub: Scrub,
+    },
+    /// An effect was stopped as asked.
+    Stopped {
+        /// Which.
+        effect: EffectId,
+        /// Which attempt.
+        attempt: u32,
+        /// What it had used.
+        usage: Usage,
+    },
+    /// The time waited for has come.
+    TimeReached,
+    /// The invocation is to end: a signal, or a cancellation.
+    Interrupt {
+        /// How urgently.
+        haste: Haste,
+        /// By what, in words: `SIGINT`.
+        by: String,
+    },
+    /// The host itself can't go on: its disk is full, its object store is broken.
+    Broken {
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// The hands of the host: performs effects, says what happened. The only door to the world.
+pub trait Hands {
+    /// Begins to perform an announced effect; doesn't wait for it.
+    fn begin(&mut self, announced: Announced);
+
+    /// Stops one in flight; [`Happening::Stopped`] follows, or [`Happening::Settled`] where it was
+    /// faster.
+    fn stop(&mut self, effect: &EffectId, haste: Haste);
+
+    /// Waits until something happens, at the latest until `until`.
+    fn wait(&mut self, until: Option<Micros>) -> Happening;
+
+    /// The time.
+    fn now(&mut self) -> Micros;
+}
+
+/// The one place where batches become durable.
+pub trait Committer<M: Machine> {
+    /// Writes a batch; on return it survives everything. `run` is the state after it, for a
+    /// snapshot.
+    fn commit(&mut self, batch: &Batch, run: &Run<M>) -> Result<(), AppendError>;
+}
+
+/// Is told of every event once it is durable.
+pub trait Watcher {
+    /// These events were committed.
+    fn committed(&mut self, events: &[Sealed]);
+}
+
+/// Why a run stopped without an end of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The record could not be written.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The record doesn't fit the machine.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    /// The host could not go on.
+    #[error("{0}")]
+    Host(String),
+    /// The run is over; nothing can begin.
+    #[error("the run has ended: {}", .0.words)]
+    Ended(Ending),
+}
+
+/// How a drive came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Driven {
+    /// Why the invocation ended.
+    pub ending: Ending,
+    /// What the run waits for, where it waits for a person.
+    pub waiting: Option<String>,
+}
+
+/// Drives one run.
+pub struct Driver<'a, M: Machine, H: Hands, C: Committer<M>> {
+    run: &'a mut Run<M>,
+    hands: &'a mut H,
+    committer: &'a mut C,
+    watcher: &'a mut dyn Watcher,
+    epoch: u64,
+    /// Whether somebody can be asked about effects whose outcome is unknown.
+    can_ask: bool,
+}
+
+impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
+    /// A driver of `run` under the lease's `epoch`.
+    pub fn new(
+        run: &'a mut Run<M>,
+        hands: &'a mut H,
+        committer: &'a mut C,
+        watcher: &'a mut dyn Watcher,
+        epoch: u64,
+        can_ask: bool,
+    ) -> Self {
+        Self { run, hands, committer, watcher, epoch, can_ask }
+    }
+
+    /// Records what came from outside while nothing is driven: the run's start, a person's act.
+    pub fn record(&mut self, given: Vec<Given>) -> Result<(), DriveError> {
+        self.turn(given).map(|_| ())
+    }
+
+    /// One invocation from beginning to end.
+    pub fn invoke(&mut self, caps: serde_json::Value) -> Result<Driven, DriveError> {
+        if let Some(ending) = &self.run.kernel.ended {
+            return Err(DriveError::Ended(ending.clone()));
+        }
+        self.recover()?;
+        let invocation = self.run.kernel.invocations + 1;
+        let begun = Given::new(kind::INVOCATION_BEGUN, &InvocationBegun { invocation, caps });
+        let outcome = self.turn(vec![begun])?;
+        self.act(outcome);
+        while self.run.kernel.invocation.is_some() {
+            let deadline = self.run.deadline();
+            match self.hands.wait(deadline) {
+                Happening::Interrupt { haste, by } => {
+                    self.interrupt(haste, Ending::new("interrupted", format!("interrupted by {by}")))?;
+                }
+                Happening::Broken { why } => {
+                    let ending = Ending::new("storage", why.clone());
+                    self.interrupt(Haste::AtOnce, ending)?;
+                    return Err(DriveError::Host(why));
+                }
+                other => {
+                    let given = self.given(other).into_iter().collect();
+                    let outcome = self.turn(given)?;
+                    self.act(outcome);
+                }
+            }
+        }
+        let ending = self.run.kernel.last_ending.clone();
+        let waiting = match self.run.status() {
+            Some(Status::Waiting { question }) => Some(question),
+            _ => None,
+        };
+        let ending = ending.unwrap_or_else(|| Ending::new("finished", "nothing was left to do"));
+        Ok(Driven { ending, waiting })
+    }
+
+    /// Closes what a dead holder left open: its invocation, and the attempts whose outcome nobody
+    /// knows. What was settled stays settled.
+    fn recover(&mut self) -> Result<(), DriveError> {
+        let mut given = Vec::new();
+        for (effect, flight) in &self.run.kernel.in_flight {
+            if flight.announcement.role == Role::Human {
+                continue;
+            }
+            let (effect, attempt) = (effect, flight.attempt);
+            let abandoned =
+                EffectAbandoned { why: AbandonedWhy::HostDied, usage: Usage::default() };
+            let nothing = serde_json::json!({});
+            given.push(match flight.announcement.on_unknown {
+                OnUnknown::Retry => Given::about(kind::EFFECT_ABANDONED, effect, attempt, &abandoned),
+                OnUnknown::Ask if self.can_ask => {
+                    Given::about(kind::EFFECT_UNKNOWN, effect, attempt, &nothing)
+                }
+                OnUnknown::Ask | OnUnknown::Fail => {
+                    Given::about(kind::EFFECT_LOST, effect, attempt, &nothing)
+                }
+            });
+        }
+        if let Some(open) = self.run.kernel.invocation {
+            let ending = Ending::new("host_died", "its host died");
+            given.insert(0, ended_by_host(open.number, ending));
+        }
+        if !given.is_empty() {
+            let outcome = self.turn(given)?;
+            self.act(outcome);
+        }
+        Ok(())
+    }
+
+    /// Ends the invocation from outside: stops what is in flight, waits for it, records the end.
+    fn interrupt(&mut self, haste: Haste, ending: Ending) -> Result<(), DriveError> {
+        self.stop_all(haste);
+        let mut given = Vec::new();
+        let mut open: Vec<EffectId> = self.in_flight();
+        while !open.is_empty() {
+            let happening = self.hands.wait(None);
+            if let Happening::Interrupt { haste, .. } = &happening {
+                self.stop_all((*haste).max(Haste::AtOnce));
+                continue;
+            }
+            let landed = match &happening {
+                Happening::Settled { effect, .. } | Happening::Stopped { effect, .. } => effect.clone(),
+                // A host that breaks while it stops has nothing more to say about what is in flight.
+                Happening::Broken { .. } => break,
+                Happening::TimeReached | Happening::Interrupt { .. } => continue,
+            };
+            open.retain(|effect| *effect != landed);
+            given.extend(self.given(happening));
+        }
+        let number = self.run.kernel.invocation.map_or(0, |invocation| invocation.number);
+        // The end comes first, so that what was settled meanwhile announces nothing new.
+        given.insert(0, ended_by_host(number, ending));
+        self.turn(given)?;
+        Ok(())
+    }
+
+    fn in_flight(&self) -> Vec<EffectId> {
+        let flights = self.run.kernel.in_flight.iter();
+        flights
+            .filter(|(_, flight)| flight.announcement.role != Role::Human)
+            .map(|(effect, _)| effect.clone())
+            .collect()
+    }
+
+    fn stop_all(&mut self, haste: Haste) {
+        for effect in self.in_flight() {
+            self.hands.stop(&effect, haste);
+        }
+    }
+
+    /// What happened, as it is recorded; nothing where it is about an attempt that is not in
+    /// flight any more.
+    fn given(&self, happening: Happening) -> Option<Given> {
+        let current = |effect: &EffectId, attempt: u32| {
+            let flight = self.run.kernel.in_flight.get(effect);
+            flight.is_some_and(|flight| flight.attempt == attempt)
+        };
+        match happening {
+            Happening::Settled { effect, attempt, settlement, scrub } => current(&effect, attempt)
+                .then(|| {
+                    Given::about(kind::EFFECT_SETTLED, &effect, attempt, &settlement).scrubbed(scrub)
+                }),
+            Happening::Stopped { effect, attempt, usage } => current(&effect, attempt).then(|| {
+                let why = match self.run.status() {
+                    Some(Status::Working) => AbandonedWhy::Unwanted,
+                    _ => AbandonedWhy::Interrupted,
+                };
+                Given::about(kind::EFFECT_ABANDONED, &effect, attempt, &EffectAbandoned { why, usage })
+            }),
+            Happening::TimeReached => Some(Given::new(kind::CLOCK_REACHED, &serde_json::json!({}))),
+            Happening::Interrupt { .. } | Happening::Broken { .. } => None,
+        }
+    }
+
+    /// One turn: everything given becomes one batch, durable on return.
+    fn turn(&mut self, given: Vec<Given>) -> Result<Outcome, DriveError> {
+        let now = self.hands.now();
+        let mut turn = Turn::new(self.run, now, self.epoch);
+        for given in given {
+            turn.give(given)?;
+        }
+        let outcome = turn.finish()?;
+        if let Some(batch) = &outcome.batch {
+            crash_point!("turn.before_commit");
+            self.committer.commit(batch, self.run)?;
+            crash_point!("turn.after_commit");
+            self.watcher.committed(&batch.events);
+        }
+        Ok(outcome)
+    }
+
+    /// What was decided is durable: now it may be done.
+    fn act(&mut self, outcome: Outcome) {
+        for effect in outcome.unwanted {
+            self.hands.stop(&effect, Haste::Gently);
+        }
+        for announced in outcome.announced {
+            if announced.role != Role::Human {
+                self.hands.begin(announced);
+            }
+        }
+    }
+}
+
+fn ended_by_host(invocation: u64, ending: Ending) -> Given {
+    Given::new(kind::INVOCATION_ENDED, &InvocationEnded { invocation, by: EndedBy::Host, ending })
+}

@@ -1,0 +1,281 @@
+//! The supervisor's entry, and its choice of fence.
+//!
+//! The engine's binary re-executed with [`SUPERVISE_ARGUMENT`]: descriptor 0 is
+//! a socket to the engine, 1 and 2 are the command's output. It has one thread,
+//! a session of its own, and obeys nobody but the engine.
+//!
+//! ```text
+//!  engine ── supervisor ── [first process of the namespace] ── command ── …
+//!    │            │                     │
+//!    └─ socket ───┴─────────────────────┘   its end: the engine is dead
+//! ```
+//!
+//! With a PID namespace the supervisor forks the namespace's first process,
+//! which leads the family; else the supervisor leads it itself.
+
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::process::ExitCode;
+
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
+use rustix::process::{
+    DumpableBehavior, Gid, Signal, Uid, getegid, geteuid, getpgid, getpid, getppid,
+    set_child_subreaper, set_dumpable_behavior, set_parent_process_death_signal, setpgid, setsid,
+};
+
+use crate::command::Isolation;
+use crate::family::Family;
+use crate::finished::Containment;
+use crate::leader::{Preparation, lead, send};
+use crate::orphan::{FAMILY_MARK, family_mark};
+use crate::procfs;
+use crate::protocol::{Fence, MAX_MESSAGE_BYTES, News, Report, Request};
+use crate::sys::{self, Status};
+
+/// The first argument that makes a binary a supervisor: see [`supervisor_main`].
+pub const SUPERVISE_ARGUMENT: &str = "__supervise";
+
+/// What the supervisor does: to be called first thing in `main`, before
+/// threads, argument parsing and open files, when the first argument is
+/// [`SUPERVISE_ARGUMENT`]. It runs one command for the engine on the other end
+/// of its standard input.
+pub fn supervisor_main() -> ExitCode {
+    sys::close_inherited();
+    sys::be_deaf();
+    leave_session();
+    let control = rustix::stdio::stdin();
+    let (body, stdin) = match receive(control) {
+        Ok(received) => received,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    let Some(request) = Request::decode(&body) else {
+        return refuse("the request is damaged or of another version");
+    };
+    drop(body);
+    supervise(control, &request, stdin);
+    ExitCode::SUCCESS
+}
+
+/// Only somebody who started this by hand sees it, or a broken installation.
+fn refuse(why: &str) -> ExitCode {
+    let text = format!("supervisor: {why}; this command is for internal use\n");
+    let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
+    ExitCode::from(2)
+}
+
+/// Leaves the engine's session, and with it the terminal. The engine started
+/// us as the leader of a process group of our own, so that no signal of the
+/// terminal comes between; a leader has to leave its group first.
+fn leave_session() {
+    if setsid().is_ok() {
+        return;
+    }
+    let group = getppid().and_then(|parent| getpgid(Some(parent)).ok());
+    let joined = setpgid(None, group);
+    if joined.is_ok() {
+        let _ = setsid();
+    }
+}
+
+/// Reads the request and, where the command has input, its descriptor. Not a
+/// byte more: the next may be a word to stop, which is the leader's to read.
+fn receive(control: BorrowedFd<'static>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+    let mut stdin = None;
+    let mut length = [0; 4];
+    let mut filled = 0;
+    while filled < length.len() {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [io::IoSliceMut::new(&mut length[filled..])];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let message = recvmsg(control, &mut parts, &mut ancillary, flags)?;
+        for extra in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(descriptors) = extra {
+                stdin = descriptors.last().or(stdin);
+            }
+        }
+        if message.bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        filled += message.bytes;
+    }
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_MESSAGE_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut body = vec![0; length];
+    let mut rest = body.as_mut_slice();
+    while !rest.is_empty() {
+        let (_, read) = recv(control, &mut *rest, RecvFlags::empty())?;
+        if read == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        rest = &mut rest[read..];
+    }
+    Ok((body, stdin))
+}
+
+/// Runs the command in the strongest fence that can be had.
+fn supervise(control: BorrowedFd<'static>, request: &Request, mut stdin: Option<OwnedFd>) {
+    let mut refusals = Vec::new();
+    if request.isolation == Isolation::Auto {
+        for &kind in Namespaces::to_try() {
+            match in_namespaces(kind, control, request, &mut stdin, &refusals) {
+                Ok(()) => return,
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+    }
+    let scope = if request.isolation == Isolation::SubreaperOnly {
+        None
+    } else {
+        sys::signal_scope()
+            .inspect_err(|error| refusals.push(format!("no signal scope: {error}")))
+            .ok()
+    };
+    if let Err(error) = set_child_subreaper(Some(getpid())) {
+        refusals.push(format!("no subreaper: {error}"));
+    }
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let containment = match scope {
+        Some(_) => Containment::SubreaperScoped,
+        None => Containment::Subreaper,
+    };
+    let own = procfs::read_self();
+    lead(Preparation {
+        control,
+        request,
+        stdin,
+        family: Family::Tree,
+        fence: fence(containment, &refusals),
+        scope,
+        mark: own.map(|own| (FAMILY_MARK, family_mark(own.pid as u32, own.start_time))),
+    });
+}
+
+fn fence(containment: Containment, refusals: &[String]) -> Fence {
+    Fence {
+        containment,
+        note: (!refusals.is_empty()).then(|| refusals.join("; ")),
+    }
+}
+
+/// Which namespaces are made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Namespaces {
+    /// With the privilege one has.
+    Plain,
+    /// With a user namespace, which grants it.
+    User,
+}
+
+impl Namespaces {
+    fn to_try() -> &'static [Self] {
+        if geteuid().is_root() {
+            &[Self::Plain, Self::User]
+        } else {
+            &[Self::User]
+        }
+    }
+
+    fn flags(self) -> i32 {
+        let common = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
+        match self {
+            Self::Plain => common,
+            Self::User => common | libc::CLONE_NEWUSER,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "PID namespace",
+            Self::User => "PID namespace in a user namespace",
+        }
+    }
+}
+
+/// The steps into a namespace; a refused one is told by the exit code of the
+/// namespace's first process.
+const STEPS: [&str; 4] = [
+    "tying it to the supervisor",
+    "mapping the user",
+    "making mounts private",
+    "mounting /proc",
+];
+const STEP_REFUSED: i32 = 100;
+
+/// Runs the command in a PID namespace, or says why there is none. `stdin` is
+/// used up only if it ran.
+fn in_namespaces(
+    kind: Namespaces,
+    control: BorrowedFd<'static>,
+    request: &Request,
+    stdin: &mut Option<OwnedFd>,
+    refusals: &[String],
+) -> Result<(), String> {
+    let (uid, gid) = (geteuid(), getegid());
+    let fence = fence(Containment::PidNamespace, refusals);
+    let first = sys::fork_into(kind.flags(), || match enter(kind, uid, gid) {
+        Ok(()) => {
+            lead(Preparation {
+                control,
+                request,
+                stdin: stdin.take(),
+                family: Family::Namespace,
+                fence: fence.clone(),
+                scope: None,
+                mark: None,
+            });
+            0
+        }
+        Err(step) => STEP_REFUSED + step as i32,
+    });
+    let first = first.map_err(|error| format!("no {}: {error}", kind.name()))?;
+    let detail = match sys::wait_for(first) {
+        Ok(Status::Exited(0)) => return Ok(()),
+        Ok(Status::Exited(code)) => {
+            let step = usize::try_from(code - STEP_REFUSED).unwrap_or(usize::MAX);
+            if let Some(step) = STEPS.get(step) {
+                return Err(format!("no {}: {step} was refused", kind.name()));
+            }
+            format!("the first process of its namespace failed with code {code}")
+        }
+        Ok(Status::Signaled(signal)) => {
+            format!("signal {signal} ended the first process of its namespace")
+        }
+        Err(error) => format!("the first process of its namespace was lost: {error}"),
+    };
+    // Its end was everybody's end.
+    let news = News::LeaderLost { detail };
+    send(control, &Report { fence, news });
+    Ok(())
+}
+
+/// Makes this new process a proper first process; gives the step that failed.
+fn enter(kind: Namespaces, uid: Uid, gid: Gid) -> Result<(), usize> {
+    // If the supervisor is killed the kernel kills us, and with us everybody.
+    // (Its one thread started us: no pool thread's end can be mistaken for it.)
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|_| 0_usize)?;
+    if kind == Namespaces::User {
+        map_user(uid, gid).map_err(|_| 1_usize)?;
+    }
+    let private = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+    mount_change("/", private).map_err(|_| 2_usize)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, None).map_err(|_| 3_usize)?;
+    // The command runs as the same user: it shall not trace us.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    Ok(())
+}
+
+/// Everybody stays who they are.
+fn map_user(uid: Uid, gid: Gid) -> io::Result<()> {
+    // Required before an unprivileged process may map its group.
+    fs::write("/proc/self/setgroups", "deny")?;
+    let (uid, gid) = (uid.as_raw(), gid.as_raw());
+    fs::write("/proc/self/uid_map", format!("{uid} {uid} 1\n"))?;
+    fs::write("/proc/self/gid_map", format!("{gid} {gid} 1\n"))
+}

@@ -1,0 +1,48 @@
+//! What the tests and the example execute as supervisor, and a tiny engine for
+//! them to kill.
+//!
+//! `… __supervise` is a supervisor. `… engine ISOLATION LINE` starts a command
+//! the way an engine does, with itself as supervisor, prints the supervisor's
+//! identity as JSON and waits.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use loopwright_exec::{Command, Isolation, SUPERVISE_ARGUMENT, Supervisor, start, supervisor_main};
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    match arguments.next().as_deref() {
+        Some(SUPERVISE_ARGUMENT) => supervisor_main(),
+        Some("engine") => {
+            let isolation = arguments.next().expect("an isolation");
+            engine(&isolation, &arguments.next().expect("a line"));
+            ExitCode::SUCCESS
+        }
+        _ => ExitCode::from(2),
+    }
+}
+
+fn engine(isolation: &str, line: &str) {
+    let mut command = Command::shell(line, ".");
+    command.isolation = match isolation {
+        "auto" => Isolation::Auto,
+        "without-namespace" => Isolation::WithoutNamespace,
+        _ => Isolation::SubreaperOnly,
+    };
+    let running = start(command, None, &Supervisor::this_program()).expect("started");
+    let id = serde_json_line(&running);
+    let mut out = std::io::stdout();
+    out.write_all(id.as_bytes()).expect("written");
+    out.flush().expect("flushed");
+    running.wait();
+}
+
+/// By hand: the binary may use the crate's own dependencies only.
+fn serde_json_line(running: &loopwright_exec::Running) -> String {
+    let id = running.id();
+    format!(
+        "{{\"pid\":{},\"start_time\":{},\"boot_id\":\"{}\"}}\n",
+        id.pid, id.start_time, id.boot_id
+    )
+}

@@ -1,0 +1,167 @@
+//! The directories of the arms, and which slot stands at the path commands see.
+//!
+//! `active/slot` is written before a checkout is moved to `active/tree` and says whose it is;
+//! a process that died in between is put right when the next one opens the arms.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+
+use crate::arms::disk;
+use crate::arms::error::ArmsError;
+use crate::arms::faults::Faults;
+use crate::arms::slot::replace_file;
+
+/// The names of the two slots; a slot is known by its index here.
+pub(crate) const SLOTS: [&str; 2] = ["a", "b"];
+
+/// The directories; one process at a time.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    directory: PathBuf,
+    /// `active/tree`, the only path a command ever sees.
+    pub(crate) tree: PathBuf,
+    /// Which slot stands there.
+    pub(crate) active: Option<usize>,
+    /// Held until the process ends or drops it.
+    _lock: File,
+}
+
+impl Stage {
+    /// Makes or opens the directories and puts back what a dead process left in place.
+    pub(crate) fn open(directory: &Path) -> Result<Self, ArmsError> {
+        for inner in ["active", "a", "b"] {
+            let path = directory.join(inner);
+            fs::create_dir_all(&path).map_err(ArmsError::io("make directory", &path))?;
+        }
+        let directory = directory
+            .canonicalize()
+            .map_err(ArmsError::io("find", directory))?;
+        let lock_path = directory.join("lock");
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock_path)
+            .map_err(ArmsError::io("open", &lock_path))?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(ArmsError::InUse(directory)),
+            Err(error) => return Err(ArmsError::io("lock", &lock_path)(error)),
+        }
+        let stage = Self {
+            tree: directory.join("active").join("tree"),
+            directory,
+            active: None,
+            _lock: lock,
+        };
+        stage.recover()?;
+        Ok(stage)
+    }
+
+    /// The directory of a slot.
+    pub(crate) fn home(&self, slot: usize) -> PathBuf {
+        self.directory.join(SLOTS[slot])
+    }
+
+    /// The directory above the active tree.
+    pub(crate) fn ceiling(&self) -> &Path {
+        self.tree.parent().unwrap_or(&self.directory)
+    }
+
+    fn recover(&self) -> Result<(), ArmsError> {
+        if fs::symlink_metadata(&self.tree).is_err() {
+            return Ok(());
+        }
+        let marker = fs::read_to_string(self.marker()).unwrap_or_default();
+        let owner = SLOTS.iter().position(|name| *name == marker.trim());
+        if let Some(slot) = owner {
+            let parked = self.home(slot).join("tree");
+            if fs::symlink_metadata(&parked).is_err() && is_real_directory(&self.tree) {
+                return fs::rename(&self.tree, &parked)
+                    .map_err(ArmsError::io("move back", &self.tree));
+            }
+        }
+        // Nobody's, so nothing in it can be trusted.
+        remove_all(&self.tree)
+    }
+
+    fn marker(&self) -> PathBuf {
+        self.ceiling().join("slot")
+    }
+
+    /// Moves a slot's checkout to the active place, which is free.
+    pub(crate) fn move_in(&mut self, slot: usize, faults: &mut Faults) -> Result<(), ArmsError> {
+        let parked = self.home(slot).join("tree");
+        faults.reach("mark active")?;
+        replace_file(&self.marker(), SLOTS[slot].as_bytes())?;
+        faults.reach("move in")?;
+        fs::rename(&parked, &self.tree).map_err(ArmsError::io("move", &parked))?;
+        self.active = Some(slot);
+        faults.reach("moved in")
+    }
+
+    /// Moves the active checkout back; says whose it was and whether it still was there.
+    pub(crate) fn move_out(
+        &mut self,
+        inode: Option<u64>,
+        faults: &mut Faults,
+    ) -> Result<Option<(usize, bool)>, ArmsError> {
+        let Some(slot) = self.active else {
+            return Ok(None);
+        };
+        faults.reach("move out")?;
+        let found = fs::symlink_metadata(&self.tree);
+        let ours = found
+            .as_ref()
+            .is_ok_and(|meta| meta.is_dir() && inode.is_none_or(|inode| inode == meta.ino()));
+        let parked = self.home(slot).join("tree");
+        if ours {
+            // Moving a directory rewrites its "..": that takes the right to write in it.
+            let open = disk::open_root(&self.tree);
+            open.and_then(disk::normalise_directory)
+                .map_err(ArmsError::io("open", &self.tree))?;
+            fs::rename(&self.tree, &parked).map_err(ArmsError::io("move back", &self.tree))?;
+        } else if found.is_ok() {
+            remove_all(&self.tree)?;
+        }
+        self.active = None;
+        faults.reach("moved out")?;
+        Ok(Some((slot, ours)))
+    }
+
+    /// Which slot holds the incumbent, as far as was written down.
+    pub(crate) fn incumbent(&self) -> usize {
+        let text = fs::read_to_string(self.directory.join("incumbent")).unwrap_or_default();
+        usize::from(text.trim() == SLOTS[1])
+    }
+
+    /// Writes down which slot holds the incumbent.
+    pub(crate) fn set_incumbent(&self, slot: usize) -> Result<(), ArmsError> {
+        replace_file(&self.directory.join("incumbent"), SLOTS[slot].as_bytes())
+    }
+}
+
+/// True for a directory that is not a link to one.
+pub(crate) fn is_real_directory(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+}
+
+/// The inode of a directory.
+pub(crate) fn inode(path: &Path) -> Option<u64> {
+    fs::symlink_metadata(path).ok().map(|meta| meta.ino())
+}
+
+/// Removes whatever is at `path`, however deep, following no link.
+pub(crate) fn remove_all(path: &Path) -> Result<(), ArmsError> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        let error = std::io::Error::from(ErrorKind::InvalidInput);
+        return Err(ArmsError::io("remove", path)(error));
+    };
+    disk::open_root(parent)
+        .and_then(|parent| disk::remove(parent, name.as_encoded_bytes()))
+        .map_err(ArmsError::io("remove", path))
+}

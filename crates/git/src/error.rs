@@ -1,0 +1,187 @@
+//! What can go wrong between Loopwright and git, in words.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::types::{Oid, RepoPath};
+
+/// A failure of this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// Reading or writing a file failed.
+    #[error("{action} {path}: {source}")]
+    Io {
+        /// What was being done: "read", "write", …
+        action: &'static str,
+        /// Where.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Git could not be started at all.
+    #[error("git could not be started ({source}); install git 2.38 or newer and put it in PATH")]
+    NoGit {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A git command failed.
+    #[error("`git {command}` failed ({status}): {message}")]
+    Command {
+        /// Its arguments.
+        command: String,
+        /// How it ended.
+        status: String,
+        /// What it said, shortened.
+        message: String,
+    },
+    /// Git answered something this crate does not understand.
+    #[error("unexpected answer: {0}")]
+    Unexpected(String),
+    /// An object that must be there is not.
+    #[error("object {oid} is missing from {place}")]
+    Missing {
+        /// Which.
+        oid: Oid,
+        /// Where it was looked for.
+        place: PathBuf,
+    },
+    /// The repository is of a kind a loop can't start from.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A candidate does not apply to the tree it is to be brought to.
+    #[error("the change no longer applies: {} in conflict", join(paths))]
+    Conflict {
+        /// The paths in conflict.
+        paths: Vec<RepoPath>,
+    },
+    /// A reference was moved by somebody else.
+    #[error("{reference} has moved: expected {}, found {}", or_none(*expected), or_none(*found))]
+    Moved {
+        /// Its full name.
+        reference: String,
+        /// What we left there.
+        expected: Option<Oid>,
+        /// What is there now.
+        found: Option<Oid>,
+    },
+    /// The user's repository lacks the base (or its history): it was collected as garbage.
+    #[error(
+        "commit {base} or its history is no longer in the project's repository; the result stays in the loop's store and can still be shown or adopted as a patch"
+    )]
+    BaseGone {
+        /// The base.
+        base: Oid,
+    },
+    /// A branch of the user's occupies the name ours would lie below.
+    #[error("{reference} can't be made because the branch {other} exists; rename that branch")]
+    BranchInTheWay {
+        /// The loop's branch.
+        reference: String,
+        /// What is in its way.
+        other: String,
+    },
+    /// The loop's branch is checked out somewhere; moving it would pull a work tree's floor away.
+    #[error("{reference} is checked out in {worktree}; switch that work tree to another branch")]
+    CheckedOut {
+        /// Its full name.
+        reference: String,
+        /// Where it is checked out.
+        worktree: PathBuf,
+    },
+}
+
+/// Why a loop can't start in this repository, with what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// No repository here.
+    #[error(
+        "{0} is not inside a git repository; run `git init` there and commit the project first"
+    )]
+    NotARepository(PathBuf),
+    /// No commit yet.
+    #[error(
+        "the repository {0} has no commit yet; run `git add -A && git commit -m start` there first"
+    )]
+    NoCommits(PathBuf),
+    /// No work tree.
+    #[error(
+        "{0} is a bare repository; clone it (`git clone {0} project`) and run the loop in the clone"
+    )]
+    Bare(PathBuf),
+    /// Objects of the base commit were never fetched.
+    #[error(
+        "{count} objects of the commit to start from were never fetched into this partial clone; run `git fetch --refetch --no-filter` (or clone again without --filter) first"
+    )]
+    PartialObjectsMissing {
+        /// How many.
+        count: usize,
+    },
+    /// Git refuses the directory because somebody else owns it.
+    #[error("git does not trust {path}: {message}")]
+    NotTrusted {
+        /// Where.
+        path: PathBuf,
+        /// Git's words.
+        message: String,
+    },
+    /// Nobody to sign commits with.
+    #[error(
+        "no identity to commit with; run `git config user.name \"Your Name\"` and `git config user.email you@example.org` first"
+    )]
+    NoIdentity,
+    /// LFS files without git-lfs.
+    #[error(
+        "{example} and {others} more files are stored with Git LFS, and git-lfs is not installed; install git-lfs and run `git lfs pull` first"
+    )]
+    LfsMissing {
+        /// One of the files.
+        example: RepoPath,
+        /// How many more.
+        others: usize,
+    },
+    /// The work tree is dirty and the loop is to work in it.
+    #[error("the work tree has changes that are not committed ({}); commit or stash them, or run without --in-place", join(.0))]
+    Dirty(Vec<RepoPath>),
+    /// HEAD is detached and the loop is to move a branch.
+    #[error("HEAD is detached; check out a branch first, or run without --in-place")]
+    Detached,
+    /// A merge, rebase or the like is under way.
+    #[error("a {0} is under way in this repository; finish or abort it first")]
+    Busy(&'static str),
+}
+
+impl GitError {
+    /// An answer that makes no sense.
+    pub(crate) fn unexpected(message: impl Into<String>) -> Self {
+        Self::Unexpected(message.into())
+    }
+
+    /// Wraps an I/O error with what was being done and where.
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}
+
+fn join(paths: &[RepoPath]) -> String {
+    const SHOWN: usize = 5;
+    let mut text = paths
+        .iter()
+        .take(SHOWN)
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if paths.len() > SHOWN {
+        let _ = write!(text, " and {} more", paths.len() - SHOWN);
+    }
+    text
+}
+
+fn or_none(oid: Option<Oid>) -> String {
+    oid.map_or_else(|| "nothing".to_owned(), |oid| oid.to_hex())
+}

@@ -1,0 +1,132 @@
+//! A long-lived `git cat-file`: reads objects of one repository without starting git each time.
+//!
+//! It answers in microseconds where a new process costs more than a millisecond. It ends when
+//! our end of its standard input closes, so it can't outlive us; if it dies it is started
+//! again once.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use crate::error::GitError;
+use crate::git::{Git, spawn};
+use crate::types::Oid;
+
+/// Reads objects through one `cat-file --batch-command`.
+#[derive(Debug)]
+pub(crate) struct ObjectReader {
+    git: Git,
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+/// An object as it came: its type's word and its content.
+pub(crate) type Found = (String, Vec<u8>);
+
+impl ObjectReader {
+    /// A reader of this repository; git is started at the first question.
+    pub(crate) fn new(git: Git) -> Self {
+        Self { git, running: None }
+    }
+
+    /// The object, or `None` if the repository does not have it.
+    pub(crate) fn read(&mut self, oid: &Oid) -> Result<Option<Found>, GitError> {
+        if let Ok(answer) = self.ask(oid) {
+            return Ok(answer);
+        }
+        self.stop();
+        self.ask(oid)
+    }
+
+    fn ask(&mut self, oid: &Oid) -> Result<Option<Found>, GitError> {
+        let place = self.git.clone();
+        let running = self.start()?;
+        answer(running, oid).map_err(|source| {
+            GitError::unexpected(format!(
+                "git cat-file stopped answering ({source}); it ran on {place:?}"
+            ))
+        })
+    }
+
+    fn start(&mut self) -> Result<&mut Running, GitError> {
+        if self.running.is_none() {
+            let mut command = self.git.command();
+            command
+                .args(["cat-file", "--batch-command"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null());
+            let mut child = spawn(&mut command, std::path::Path::new("/"))?;
+            let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+                return Err(GitError::unexpected("BUG: git was started without pipes"));
+            };
+            self.running = Some(Running {
+                child,
+                input,
+                output: BufReader::new(output),
+            });
+        }
+        self.running
+            .as_mut()
+            .ok_or_else(|| GitError::unexpected("BUG: git cat-file is not running"))
+    }
+
+    /// Kills the process as an accident would.
+    #[cfg(test)]
+    pub(crate) fn kill_for_test(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.child.kill().unwrap();
+            running.child.wait().unwrap();
+        }
+    }
+
+    /// Ends the process; the next question starts another.
+    pub(crate) fn stop(&mut self) {
+        if let Some(running) = self.running.take() {
+            drop(running.input);
+            drop(running.output);
+            let mut child = running.child;
+            // It ends by itself at the end of its input; waiting only takes it off the table.
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Drop for ObjectReader {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn answer(running: &mut Running, oid: &Oid) -> std::io::Result<Option<Found>> {
+    running
+        .input
+        .write_all(format!("contents {oid}\n").as_bytes())?;
+    let mut head = String::new();
+    if running.output.read_line(&mut head)? == 0 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut words = head.trim_end().rsplit(' ');
+    let last = words.next().unwrap_or_default();
+    if last == "missing" {
+        return Ok(None);
+    }
+    let size: u64 = last
+        .parse()
+        .map_err(|_| std::io::Error::other(format!("odd answer {head:?}")))?;
+    let kind = words.next().unwrap_or_default().to_owned();
+    let mut content = Vec::with_capacity(size as usize + 1);
+    let read = (&mut running.output)
+        .take(size + 1)
+        .read_to_end(&mut content)?;
+    if read as u64 != size + 1 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    content.pop();
+    Ok(Some((kind, content)))
+}

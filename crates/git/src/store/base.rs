@@ -1,0 +1,159 @@
+//! Making the store and copying a base into it.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use super::ObjectStore;
+use crate::disk;
+use crate::error::{GitError, Refusal};
+use crate::git::{Git, failure, spawn};
+use crate::types::{ObjectFormat, Oid};
+use crate::user::UserRepository;
+
+/// Written last: a store without it was interrupted while it was made.
+const COMPLETE: &str = "loopwright-store";
+
+pub(super) fn is_complete(dir: &Path) -> bool {
+    dir.join(COMPLETE).is_file()
+}
+
+pub(super) fn create(dir: &Path, format: ObjectFormat) -> Result<(), GitError> {
+    fs::create_dir_all(dir).map_err(GitError::io("make directory", dir))?;
+    Git::at(dir).run([
+        "init",
+        "--quiet",
+        "--bare",
+        "--template=",
+        &format!("--object-format={}", format.name()),
+        ".",
+    ])?;
+    let objects = dir.join("objects");
+    // All fan-out directories at once, so that storing an object never has to sync `objects`.
+    for fan_out in 0..=255_u8 {
+        let path = objects.join(format!("{fan_out:02x}"));
+        match fs::create_dir(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(GitError::io("make directory", &path)(error)),
+        }
+    }
+    for name in ["config", "HEAD"] {
+        disk::sync_file(&dir.join(name))?;
+    }
+    for path in [&objects, &dir.join("refs"), dir] {
+        disk::sync_directory(path)?;
+    }
+    disk::replace_durably(&dir.join(COMPLETE), b"1\n")?;
+    if let Some(parent) = dir.parent() {
+        disk::sync_directory(parent)?;
+    }
+    Ok(())
+}
+
+impl ObjectStore {
+    /// Copies a commit of the user's (its trees and blobs, not its history) into the store and
+    /// makes it durable. Nothing of it is needed from the user's repository afterwards.
+    pub fn import_base(&mut self, user: &UserRepository, commit: &Oid) -> Result<(), GitError> {
+        self.import_commit(&user.hermetic(), commit)
+    }
+
+    /// The same from any repository (a submodule's).
+    pub(crate) fn import_commit(&mut self, from: &Git, commit: &Oid) -> Result<(), GitError> {
+        let shallow = self.dir.join("shallow");
+        let known = match fs::read_to_string(&shallow) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(GitError::io("read", &shallow)(error)),
+        };
+        if known.lines().any(|line| line == commit.to_hex()) {
+            return Ok(());
+        }
+        let hex = commit.to_hex();
+        let listed = from.run([
+            "rev-list",
+            "--objects",
+            "--no-walk",
+            "--missing=print",
+            &hex,
+        ])?;
+        let missing = listed
+            .split(|byte| *byte == b'\n')
+            .filter(|line| line.starts_with(b"?"))
+            .count();
+        if missing > 0 {
+            return Err(Refusal::PartialObjectsMissing { count: missing }.into());
+        }
+        let pack = self.dir.join("objects/pack");
+        fs::create_dir_all(&pack).map_err(GitError::io("make directory", &pack))?;
+        let indexing = ["index-pack", "--stdin", "--threads=1"];
+        pipe_objects(from, &listed, &self.git.clone().syncing(), indexing)?;
+        disk::sync_directory(&pack)?;
+        disk::sync_directory(&self.dir.join("objects"))?;
+        disk::replace_durably(&shallow, format!("{known}{hex}\n").as_bytes())?;
+        // git reads which commits are shallow, and which packs there are, when it starts.
+        self.reader.stop();
+        Ok(())
+    }
+
+    /// Names everything `commit` has and `known` has not, one object a line.
+    pub(crate) fn list_objects(&self, commit: &Oid, known: &Oid) -> Result<Vec<u8>, GitError> {
+        let (commit, known) = (commit.to_hex(), format!("^{known}"));
+        self.git.run(["rev-list", "--objects", &commit, &known])
+    }
+
+    /// Copies listed objects into another repository, as loose objects, synced.
+    pub(crate) fn copy_out(&self, listed: &[u8], to: &Git) -> Result<(), GitError> {
+        let unpacking = ["unpack-objects", "-q", "--strict"];
+        pipe_objects(&self.git, listed, &to.clone().syncing(), unpacking)
+    }
+}
+
+/// `git pack-objects` of one repository into a command of another.
+fn pipe_objects<const N: usize>(
+    from: &Git,
+    listed: &[u8],
+    to: &Git,
+    arguments: [&str; N],
+) -> Result<(), GitError> {
+    let here = Path::new("/");
+    let mut packing = from.command();
+    packing
+        .args(["pack-objects", "--stdout", "--quiet", "--window=0"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut packing = spawn(&mut packing, here)?;
+    let stream = packing.stdout.take().map_or_else(Stdio::null, Stdio::from);
+    let mut receiving = to.command();
+    receiving
+        .args(arguments)
+        .stdin(stream)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let receiving = spawn(&mut receiving, here);
+    let input = packing.stdin.take();
+    let output = receiving.and_then(|receiving| {
+        std::thread::scope(|scope| {
+            if let Some(mut input) = input {
+                scope.spawn(move || input.write_all(listed));
+            }
+            receiving.wait_with_output()
+        })
+        .map_err(GitError::io("copy objects in", here))
+    });
+    let packed = packing
+        .wait()
+        .map_err(GitError::io("copy objects in", here))?;
+    let output = output?;
+    if !output.status.success() {
+        return Err(failure(arguments, &output));
+    }
+    if !packed.success() {
+        return Err(GitError::unexpected(format!(
+            "`git pack-objects` failed ({packed}); run `git fsck` in the project's repository"
+        )));
+    }
+    Ok(())
+}

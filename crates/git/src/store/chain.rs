@@ -1,0 +1,67 @@
+//! The keep-alive chain: one reference per run holds every candidate of it.
+//!
+//! Each link is a commit whose parents are the previous link and the candidate. Order on the
+//! disk: objects, their directories, the reference, its directory; only then may the caller
+//! commit an event that names the candidate.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::{CommitSpec, ObjectStore, Person};
+use crate::disk;
+use crate::error::GitError;
+use crate::types::Oid;
+
+impl ObjectStore {
+    /// Adds a candidate commit to a run's chain and makes both durable. Gives the new link.
+    ///
+    /// The link is a function of its inputs: done again after a crash it is the same commit.
+    pub fn append_to_chain(
+        &mut self,
+        run: &str,
+        previous: Option<Oid>,
+        candidate: Oid,
+        time_s: i64,
+    ) -> Result<Oid, GitError> {
+        let tree = self.read_commit(&candidate)?.tree;
+        let parents: Vec<Oid> = previous.into_iter().chain([candidate]).collect();
+        let link = self.commit(&CommitSpec {
+            tree,
+            parents: &parents,
+            author: &Person::loopwright(),
+            time_s,
+            message: "chain\n",
+        })?;
+        self.make_durable()?;
+        let reference = self.chain_path(run)?;
+        if let Some(directory) = reference.parent() {
+            disk::make_directories_durably(&self.dir, directory)?;
+        }
+        disk::replace_durably(&reference, format!("{link}\n").as_bytes())?;
+        Ok(link)
+    }
+
+    /// The last link of a run's chain, if it has one.
+    pub fn chain_head(&self, run: &str) -> Result<Option<Oid>, GitError> {
+        let path = self.chain_path(run)?;
+        match fs::read(&path) {
+            Ok(content) => Ok(Oid::from_hex(content.trim_ascii())),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(GitError::io("read", &path)(error)),
+        }
+    }
+
+    fn chain_path(&self, run: &str) -> Result<PathBuf, GitError> {
+        let safe = !run.is_empty()
+            && run.len() <= 100
+            && run
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+        if !safe {
+            return Err(GitError::unexpected(format!(
+                "{run:?} is not a run's id that a reference can be named after"
+            )));
+        }
+        Ok(self.dir.join("refs/loopwright").join(run).join("chain"))
+    }
+}

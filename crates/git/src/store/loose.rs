@@ -1,0 +1,214 @@
+//! Loose objects: written, read and synced by this process.
+//!
+//! An object is a zlib stream of its header and content in `objects/xx/…`. A file that exists
+//! but that this process has not written may be the stump of a power loss: it is read before it
+//! is believed, and written again if it is not whole.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+
+use super::ObjectStore;
+use crate::disk;
+use crate::error::GitError;
+use crate::hash::{Hasher, ObjectKind, hash_object};
+use crate::types::Oid;
+
+/// Contents above this are hashed and stored in pieces.
+const PIECE: usize = 1 << 20;
+
+/// Known-durable ids kept in memory before they are forgotten (and, if met again, re-checked).
+const DURABLE_KEPT: usize = 200_000;
+
+impl ObjectStore {
+    pub(super) fn loose_path(&self, oid: &Oid) -> PathBuf {
+        let hex = oid.to_hex();
+        let mut path = self.dir.join("objects");
+        path.push(&hex[..2]);
+        path.push(&hex[2..]);
+        path
+    }
+
+    /// Stores an object that is in memory.
+    pub(super) fn write(&mut self, kind: ObjectKind, content: &[u8]) -> Result<Oid, GitError> {
+        let oid = hash_object(self.format, kind, content)?;
+        if self.is_stored(&oid) {
+            return Ok(oid);
+        }
+        let mut header = kind.header(content.len() as u64);
+        header.extend_from_slice(content);
+        self.write_stream(&oid, &mut header.as_slice())?;
+        Ok(oid)
+    }
+
+    /// Stores a blob from an open file of this size without holding it in memory.
+    ///
+    /// The file is read twice; if it changes between, that is an error.
+    pub(crate) fn write_blob_from(
+        &mut self,
+        file: &mut File,
+        size: u64,
+        path: &Path,
+    ) -> Result<Oid, GitError> {
+        use std::io::Seek as _;
+        let reading = || GitError::io("read", path);
+        if size <= PIECE as u64 {
+            let mut content = Vec::with_capacity(size as usize + 1);
+            file.read_to_end(&mut content).map_err(reading())?;
+            return self.write_blob(&content);
+        }
+        let oid = hash_stream(self.format, file, size, path)?;
+        if self.is_stored(&oid) {
+            return Ok(oid);
+        }
+        file.rewind().map_err(reading())?;
+        let header = ObjectKind::Blob.header(size);
+        self.write_stream(&oid, &mut header.as_slice().chain(file.take(size)))?;
+        if self.check_loose(&oid) {
+            return Ok(oid);
+        }
+        let _ = fs::remove_file(self.loose_path(&oid));
+        Err(GitError::unexpected(format!(
+            "{} changed while it was read",
+            path.display()
+        )))
+    }
+
+    /// True if the object needs no writing; what was not known before is to be synced.
+    fn is_stored(&mut self, oid: &Oid) -> bool {
+        if self.durable.contains(oid) || self.pending.contains(oid) {
+            return true;
+        }
+        if self.loose_path(oid).exists() && self.check_loose(oid) {
+            self.pending.push(*oid);
+            return true;
+        }
+        false
+    }
+
+    fn write_stream(&mut self, oid: &Oid, source: &mut dyn Read) -> Result<(), GitError> {
+        let path = self.loose_path(oid);
+        let directory = path.parent().unwrap_or(&self.dir);
+        let temporary = directory.join(format!("tmp_obj_{}", std::process::id()));
+        let _ = fs::remove_file(&temporary);
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o444)
+            .open(&temporary)
+            .map_err(GitError::io("write", &temporary))?;
+        compress(source, file)
+            .and_then(|()| fs::rename(&temporary, &path))
+            .map_err(|source| {
+                let _ = fs::remove_file(&temporary);
+                GitError::io("write", &path)(source)
+            })?;
+        self.pending.push(*oid);
+        Ok(())
+    }
+
+    /// Notes that git wrote this object, so that it is synced with ours.
+    pub(super) fn expect_durable(&mut self, oid: Oid) {
+        if !self.durable.contains(&oid) && self.loose_path(&oid).exists() {
+            self.pending.push(oid);
+        }
+    }
+
+    pub(super) fn sync_pending(&mut self) -> Result<usize, GitError> {
+        let mut directories = BTreeSet::new();
+        for oid in &self.pending {
+            let path = self.loose_path(oid);
+            disk::sync_file(&path)?;
+            if let Some(directory) = path.parent() {
+                directories.insert(directory.to_path_buf());
+            }
+        }
+        for directory in &directories {
+            disk::sync_directory(directory)?;
+        }
+        let count = self.pending.len();
+        if self.durable.len() > DURABLE_KEPT {
+            self.durable.clear();
+        }
+        self.durable.extend(self.pending.drain(..));
+        Ok(count)
+    }
+
+    /// Reads a loose object; `None` if there is none or it is not whole.
+    pub(super) fn read_loose(&self, oid: &Oid) -> Result<Option<(String, Vec<u8>)>, GitError> {
+        let path = self.loose_path(oid);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(GitError::io("read", &path)(error)),
+        };
+        let mut whole = Vec::new();
+        if ZlibDecoder::new(file).read_to_end(&mut whole).is_err() {
+            return Ok(None);
+        }
+        let Some(end) = whole.iter().take(64).position(|byte| *byte == 0) else {
+            return Ok(None);
+        };
+        let word = String::from_utf8_lossy(&whole[..end]);
+        let word = word.split(' ').next().unwrap_or_default().to_owned();
+        whole.drain(..=end);
+        Ok(Some((word, whole)))
+    }
+
+    /// True if the loose file inflates to content of this id.
+    fn check_loose(&self, oid: &Oid) -> bool {
+        let Ok(file) = File::open(self.loose_path(oid)) else {
+            return false;
+        };
+        let mut source = ZlibDecoder::new(file);
+        let mut hasher = Hasher::new(self.format);
+        let mut piece = vec![0; 64 * 1024];
+        loop {
+            match source.read(&mut piece) {
+                Ok(0) => return hasher.finish().is_ok_and(|found| found == *oid),
+                Ok(count) => hasher.update(&piece[..count]),
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+fn compress(source: &mut dyn Read, file: File) -> io::Result<()> {
+    let mut encoder = ZlibEncoder::new(file, Compression::fast());
+    io::copy(source, &mut encoder)?;
+    encoder.finish()?.flush()
+}
+
+/// The id of a blob read in pieces.
+pub(crate) fn hash_stream(
+    format: crate::types::ObjectFormat,
+    file: &mut File,
+    size: u64,
+    path: &Path,
+) -> Result<Oid, GitError> {
+    let mut hasher = Hasher::new(format);
+    hasher.update(&ObjectKind::Blob.header(size));
+    let mut piece = vec![0; 256 * 1024];
+    let mut left = size;
+    while left > 0 {
+        let want = piece.len().min(left as usize);
+        let count = file
+            .read(&mut piece[..want])
+            .map_err(GitError::io("read", path))?;
+        if count == 0 {
+            return Err(GitError::unexpected(format!(
+                "{} shrank while it was read",
+                path.display()
+            )));
+        }
+        hasher.update(&piece[..count]);
+        left -= count as u64;
+    }
+    hasher.finish()
+}

@@ -1,0 +1,216 @@
+//! The engine's own object store: a bare repository beside the journal.
+//!
+//! It holds a real copy of every base (commit, trees, blobs; not its history) and everything
+//! the loop makes of it. It has no alternates, so the user may collect garbage, rebase or
+//! delete as they like. Nothing here ever runs `gc`.
+//!
+//! Objects are written by this process, not by git: that costs no process, and it is known
+//! exactly which files [`ObjectStore::make_durable`] has to sync.
+
+mod base;
+mod chain;
+mod commit;
+mod loose;
+mod merge;
+mod patch;
+mod trees;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(crate) use commit::parse_commit;
+pub use commit::{CommitFacts, CommitSpec, Person};
+pub(crate) use loose::hash_stream;
+
+use crate::convert::Conversions;
+use crate::error::GitError;
+use crate::git::Git;
+use crate::hash::ObjectKind;
+use crate::reader::ObjectReader;
+use crate::types::{
+    Change, Mode, ObjectFormat, Objects, Oid, RepoPath, TreeListing, apply_changes,
+};
+use crate::user::UserRepository;
+use trees::TreeItems;
+
+/// Whole listings kept in memory: the base, the incumbent, the candidate and one to spare.
+const LISTINGS_KEPT: usize = 4;
+
+/// The engine's object store.
+#[derive(Debug)]
+pub struct ObjectStore {
+    dir: PathBuf,
+    format: ObjectFormat,
+    git: Git,
+    reader: ObjectReader,
+    /// Loose objects written (or found) since the last sync, in order.
+    pending: Vec<Oid>,
+    /// Objects this process knows to be whole and on the disk.
+    durable: HashSet<Oid>,
+    trees: HashMap<Oid, Arc<TreeItems>>,
+    listings: VecDeque<(Oid, TreeListing)>,
+    conversions: Conversions,
+}
+
+impl ObjectStore {
+    /// Opens the store in `dir`, or makes it, with the object format of the user's repository.
+    pub fn open_or_create(dir: &Path, like: &UserRepository) -> Result<Self, GitError> {
+        Self::open_with_format(dir, like.format)
+    }
+
+    pub(crate) fn open_with_format(dir: &Path, format: ObjectFormat) -> Result<Self, GitError> {
+        if !base::is_complete(dir) {
+            base::create(dir, format)?;
+        }
+        let git = Git::on(dir);
+        Ok(Self {
+            dir: dir.to_path_buf(),
+            format,
+            reader: ObjectReader::new(git.clone()),
+            git,
+            pending: Vec::new(),
+            durable: HashSet::new(),
+            trees: HashMap::new(),
+            listings: VecDeque::new(),
+            conversions: Conversions::default(),
+        })
+    }
+
+    /// Where the store lies (a bare git directory).
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// How its objects are named.
+    pub fn format(&self) -> ObjectFormat {
+        self.format
+    }
+
+    pub(crate) fn git(&self) -> &Git {
+        &self.git
+    }
+
+    /// Stores a blob.
+    pub fn write_blob(&mut self, content: &[u8]) -> Result<Oid, GitError> {
+        self.write(ObjectKind::Blob, content)
+    }
+
+    /// True if the store itself has the object.
+    pub fn has(&mut self, oid: &Oid) -> Result<bool, GitError> {
+        Ok(self.loose_path(oid).exists() || self.reader.read(oid)?.is_some())
+    }
+
+    /// Everything that differs between two trees, in the order of paths.
+    pub fn diff(&mut self, before: &Oid, after: &Oid) -> Result<Vec<Change>, GitError> {
+        let mut changes = Vec::new();
+        self.diff_into(
+            Some(*before),
+            Some(*after),
+            &RepoPath::new(""),
+            &mut changes,
+        )?;
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        Ok(changes)
+    }
+
+    /// Stores the tree that results from applying changes to a tree.
+    pub fn write_tree(&mut self, base: &Oid, changes: &[Change]) -> Result<Oid, GitError> {
+        if changes.is_empty() {
+            return Ok(*base);
+        }
+        let changes: Vec<&Change> = changes.iter().collect();
+        match self.rewrite(Some(*base), &changes, 0)? {
+            Some(tree) => Ok(tree),
+            None => self.write(ObjectKind::Tree, b""),
+        }
+    }
+
+    /// Makes everything written since the last call survive a power loss: syncs exactly the
+    /// object files, then their directories. Says how many objects that were.
+    pub fn make_durable(&mut self) -> Result<usize, GitError> {
+        self.sync_pending()
+    }
+
+    /// The raw content of any object and its type's word.
+    pub fn read_object(&mut self, oid: &Oid) -> Result<(String, Vec<u8>), GitError> {
+        if let Some(found) = self.read_loose(oid)? {
+            return Ok(found);
+        }
+        self.reader.read(oid)?.ok_or_else(|| GitError::Missing {
+            oid: *oid,
+            place: self.dir.clone(),
+        })
+    }
+
+    /// The listing a checkout of a tree has: the tree's, with the content of submodules.
+    pub fn checkout_listing(&mut self, tree: &Oid) -> Result<TreeListing, GitError> {
+        self.listing(tree)
+    }
+
+    /// The id of the tree that holds nothing.
+    pub fn empty_tree(&mut self) -> Result<Oid, GitError> {
+        self.write(ObjectKind::Tree, b"")
+    }
+
+    /// True if the bytes of a checkout differ from the blob's at this path.
+    pub(crate) fn is_converted(&self, path: &RepoPath, mode: Mode) -> bool {
+        mode.is_regular() && self.conversions.touches(path)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn kill_reader_for_test(&mut self) {
+        self.reader.kill_for_test();
+    }
+
+    fn read_kind(&mut self, oid: &Oid, kind: ObjectKind) -> Result<Vec<u8>, GitError> {
+        let (word, content) = self.read_object(oid)?;
+        if word == kind.word() {
+            return Ok(content);
+        }
+        Err(GitError::unexpected(format!(
+            "object {oid} is a {word}, not a {}",
+            kind.word()
+        )))
+    }
+
+    fn remember_listing(&mut self, tree: Oid, listing: &TreeListing) {
+        self.listings.retain(|(known, _)| *known != tree);
+        self.listings.push_front((tree, Arc::clone(listing)));
+        self.listings.truncate(LISTINGS_KEPT);
+    }
+}
+
+impl Objects for ObjectStore {
+    fn listing(&mut self, tree: &Oid) -> Result<TreeListing, GitError> {
+        if let Some(at) = self.listings.iter().position(|(known, _)| known == tree) {
+            let (_, listing) = self.listings[at].clone();
+            self.remember_listing(*tree, &listing);
+            return Ok(listing);
+        }
+        // Trees of one loop differ by few paths: derive from the nearest known one.
+        let (known, parent) = match self.listings.front() {
+            Some((known, listing)) => (Some(*known), Arc::clone(listing)),
+            None => (None, TreeListing::default()),
+        };
+        let mut changes = Vec::new();
+        self.diff_into(known, Some(*tree), &RepoPath::new(""), &mut changes)?;
+        let listing = apply_changes(&parent, &changes);
+        self.remember_listing(*tree, &listing);
+        Ok(listing)
+    }
+
+    fn read_blob(&mut self, oid: &Oid) -> Result<Vec<u8>, GitError> {
+        self.read_kind(oid, ObjectKind::Blob)
+    }
+
+    fn checkout_bytes(
+        &mut self,
+        path: &RepoPath,
+        mode: Mode,
+        oid: &Oid,
+    ) -> Result<Vec<u8>, GitError> {
+        let _ = (path, mode);
+        self.read_blob(oid)
+    }
+}

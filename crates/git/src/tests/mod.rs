@@ -1,0 +1,5 @@
+//! Tests that need real repositories.
+
+mod branch;
+mod proposer;
+mod store;

@@ -1,0 +1,159 @@
+//! The store: git agrees with everything this process writes, and the user may do as they like.
+
+use std::fs;
+
+use crate::test_support::{TestRepository, commit_tree};
+use crate::types::{Change, Mode, ObjectFormat, Objects as _, RepoPath, diff_listings};
+use crate::{GitError, ObjectStore};
+
+fn change(store: &mut ObjectStore, path: &str, content: &str) -> Change {
+    let oid = store.write_blob(content.as_bytes()).unwrap();
+    Change {
+        path: RepoPath::from(path),
+        before: None,
+        after: Some((Mode::File, oid)),
+    }
+}
+
+#[test]
+fn git_reads_what_we_write_in_both_formats() {
+    for format in [ObjectFormat::Sha1, ObjectFormat::Sha256] {
+        let repository = TestRepository::with_format(format);
+        repository.write("a/b/c", "deep\n");
+        repository.write("a.b", "dot\n");
+        repository.commit_all("more");
+        let (user, mut store) = repository.store();
+        let base = store.read_commit(&user.head).unwrap().tree;
+        let changes = [
+            change(&mut store, "a/b/c", "changed\n"),
+            change(&mut store, "a0", "sorts after a/\n"),
+            change(&mut store, "new/dir/file", "new\n"),
+            Change {
+                path: RepoPath::from("a.b"),
+                before: None,
+                after: None,
+            },
+        ];
+        let tree = store.write_tree(&base, &changes).unwrap();
+        let commit = commit_tree(&mut store, tree, &[user.head], "candidate");
+        let link = store.append_to_chain("run-1", None, commit, 5).unwrap();
+        assert_eq!(store.chain_head("run-1").unwrap(), Some(link));
+        let again = store.append_to_chain("run-1", None, commit, 5).unwrap();
+        assert_eq!(again, link);
+        let git = store.git().clone();
+        git.run(["fsck", "--full", "--strict", "--no-dangling"])
+            .unwrap();
+        let listed = git
+            .text(["ls-tree", "-r", "--name-only", &tree.to_hex()])
+            .unwrap();
+        assert_eq!(listed, "a/b/c\na0\nnew/dir/file\nrun.sh\nx");
+        let before = store.listing(&base).unwrap();
+        let after = store.listing(&tree).unwrap();
+        assert_eq!(
+            diff_listings(&before, &after),
+            store.diff(&base, &tree).unwrap()
+        );
+        assert_eq!(after.len(), 5);
+    }
+}
+
+#[test]
+fn emptied_directories_leave_the_tree_and_files_become_directories() {
+    let repository = TestRepository::new();
+    repository.write("d/only", "1\n");
+    repository.commit_all("more");
+    let (user, mut store) = repository.store();
+    let base = store.read_commit(&user.head).unwrap().tree;
+    let remove = |path: &str| Change {
+        path: RepoPath::from(path),
+        before: None,
+        after: None,
+    };
+    let inside = change(&mut store, "x/inside", "2\n");
+    let file = change(&mut store, "d", "3\n");
+    let changes = [file, remove("d/only"), remove("x"), inside];
+    let tree = store.write_tree(&base, &changes).unwrap();
+    let paths: Vec<String> = store
+        .listing(&tree)
+        .unwrap()
+        .keys()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(paths, ["d", "run.sh", "x/inside"]);
+    let all = ["d", "run.sh", "x/inside"].map(remove);
+    let nothing = store.write_tree(&tree, &all).unwrap();
+    assert_eq!(nothing, store.empty_tree().unwrap());
+}
+
+#[test]
+fn the_base_outlives_the_users_garbage_collection() {
+    let repository = TestRepository::new();
+    repository.write("x", "11\n");
+    repository.commit_all("second");
+    let (user, store) = repository.store();
+    drop(store);
+    repository.shell(
+        &repository.top,
+        "git reset -q --hard HEAD~1; git reflog expire --expire=now --all; git gc -q --prune=now",
+    );
+    let mut store = ObjectStore::open_or_create(&repository.outside("store"), &user).unwrap();
+    let commit = store.read_commit(&user.head).unwrap();
+    let listing = store.listing(&commit.tree).unwrap();
+    let (_, blob) = listing[&RepoPath::from("x")];
+    assert_eq!(store.read_blob(&blob).unwrap(), b"11\n");
+    store.git().run(["fsck", "--full"]).unwrap();
+}
+
+#[test]
+fn a_stump_left_by_a_power_loss_is_written_again() {
+    let repository = TestRepository::new();
+    let (user, mut store) = repository.store();
+    let oid = store.write_blob(b"precious").unwrap();
+    assert_eq!(store.make_durable().unwrap(), 1);
+    drop(store);
+    let hex = oid.to_hex();
+    let path = repository
+        .outside("store/objects")
+        .join(&hex[..2])
+        .join(&hex[2..]);
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, b"").unwrap();
+    let mut store = ObjectStore::open_or_create(&repository.outside("store"), &user).unwrap();
+    assert_eq!(store.write_blob(b"precious").unwrap(), oid);
+    assert_eq!(store.read_blob(&oid).unwrap(), b"precious");
+    assert_eq!(store.make_durable().unwrap(), 1);
+}
+
+#[test]
+fn candidates_move_to_another_base_or_conflict() {
+    let repository = TestRepository::new();
+    repository.write("long", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
+    repository.commit_all("more");
+    let (user, mut store) = repository.store();
+    let base = store.read_commit(&user.head).unwrap().tree;
+    let top = [change(&mut store, "long", "one\n2\n3\n4\n5\n6\n7\n8\n9\n")];
+    let end = [change(&mut store, "long", "1\n2\n3\n4\n5\n6\n7\n8\nnine\n")];
+    let top = store.write_tree(&base, &top).unwrap();
+    let end = store.write_tree(&base, &end).unwrap();
+    let both = store.apply_candidate(&end, &base, &top).unwrap();
+    let (_, blob) = store.listing(&both).unwrap()[&RepoPath::from("long")];
+    assert_eq!(
+        store.read_blob(&blob).unwrap(),
+        b"one\n2\n3\n4\n5\n6\n7\n8\nnine\n"
+    );
+    let other = [change(&mut store, "long", "uno\n2\n3\n4\n5\n6\n7\n8\n9\n")];
+    let other = store.write_tree(&base, &other).unwrap();
+    match store.apply_candidate(&other, &base, &top) {
+        Err(GitError::Conflict { paths }) => assert_eq!(paths, [RepoPath::from("long")]),
+        result => panic!("{result:?}"),
+    }
+}
+
+#[test]
+fn a_dead_reader_is_started_again() {
+    let repository = TestRepository::new();
+    let (user, mut store) = repository.store();
+    let tree = store.read_commit(&user.head).unwrap().tree;
+    store.kill_reader_for_test();
+    assert_eq!(store.listing(&tree).unwrap().len(), 2);
+}

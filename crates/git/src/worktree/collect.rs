@@ -1,0 +1,347 @@
+//! Reading back which tree the directory holds: what `git add -A` would take, and no more.
+
+use rustix::fs::FileType;
+
+use super::ignore::IgnoreRules;
+use super::{Finding, WorkTree};
+use crate::error::GitError;
+use crate::place::{Place, names, open_directory};
+use crate::store::ObjectStore;
+use crate::types::{Change, Mode, Oid, RepoPath};
+
+/// Files above this can't be part of a proposal.
+const LARGEST_FILE_BYTES: u64 = 1 << 31;
+
+/// New files above this number can't be part of a proposal; the rest is refused.
+const MOST_NEW_FILES: usize = 100_000;
+
+/// Something that can't be part of a proposal, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedPath {
+    /// Where.
+    pub path: RepoPath,
+    /// In words.
+    pub why: String,
+}
+
+/// What a work tree holds.
+#[derive(Debug, Clone)]
+pub struct Collected {
+    /// The tree.
+    pub tree: Oid,
+    /// How it differs from the one the directory was brought to.
+    pub changes: Vec<Change>,
+    /// What was left out.
+    pub refused: Vec<RefusedPath>,
+}
+
+/// What a snapshot gathers before anything is stored.
+#[derive(Default)]
+struct Gathered {
+    /// Files and links to read, by path.
+    present: Vec<(RepoPath, FileType, u32)>,
+    removed: Vec<RepoPath>,
+    refused: Vec<RefusedPath>,
+}
+
+impl Gathered {
+    fn refuse(&mut self, path: RepoPath, why: impl Into<String>) {
+        let why = why.into();
+        self.refused.push(RefusedPath { path, why });
+    }
+}
+
+impl WorkTree {
+    /// Stores what the directory holds now. With `full`, no stamp is believed.
+    ///
+    /// `None` if there is no directory any more.
+    pub(crate) fn collect(
+        &mut self,
+        store: &mut ObjectStore,
+        full: bool,
+    ) -> Result<Option<Collected>, GitError> {
+        let Some(mut place) = Place::open(self.path())? else {
+            return Ok(None);
+        };
+        let findings = self.scan(&place, full)?;
+        let mut gathered = Gathered::default();
+        let mut unknown = Vec::new();
+        for finding in findings {
+            self.sort_out(finding, &mut gathered, &mut unknown);
+        }
+        for refused in &gathered.refused {
+            if is_rules(&refused.path) {
+                place.remove(refused.path.as_bytes())?;
+            }
+        }
+        if !unknown.is_empty() {
+            self.gather_new(&mut place, store, unknown, &mut gathered)?;
+        }
+        let mut changes = self.store_present(&mut place, store, &mut gathered)?;
+        changes.extend(gathered.removed.into_iter().map(|path| Change {
+            before: self.listing.get(&path).copied(),
+            after: None,
+            path,
+        }));
+        changes.retain(|change| change.before != change.after);
+        changes.sort_by(|one, other| one.path.cmp(&other.path));
+        changes.dedup_by(|later, kept| later.path == kept.path);
+        gathered
+            .refused
+            .sort_by(|one, other| one.path.cmp(&other.path));
+        gathered.refused.dedup();
+        Ok(Some(Collected {
+            tree: store.write_tree(&self.tree(), &changes)?,
+            changes,
+            refused: gathered.refused,
+        }))
+    }
+
+    fn sort_out(
+        &self,
+        finding: Finding,
+        gathered: &mut Gathered,
+        unknown: &mut Vec<(RepoPath, FileType)>,
+    ) {
+        let path = match &finding {
+            Finding::Changed { path, .. }
+            | Finding::Missing { path }
+            | Finding::MissingDirectory { path }
+            | Finding::Extra { path, .. } => path.clone(),
+            Finding::DirectoryMode { .. } => return,
+        };
+        if let Some(submodule) = self.submodule_of(&path) {
+            return gathered.refuse(
+                submodule,
+                "submodules are read-only here; the change inside was left out",
+            );
+        }
+        match finding {
+            Finding::Changed { stamp, .. } => match stamp.kind() {
+                kind @ (FileType::RegularFile | FileType::Symlink) => {
+                    gathered.present.push((path, kind, stamp.mode));
+                }
+                kind => {
+                    gathered.removed.push(path.clone());
+                    gathered.refuse(path, special(kind));
+                }
+            },
+            Finding::Extra { kind, .. } => unknown.push((path, kind)),
+            Finding::Missing { .. } => gathered.removed.push(path),
+            Finding::MissingDirectory { .. } | Finding::DirectoryMode { .. } => {}
+        }
+    }
+
+    /// Walks what is new, level by level: an ignored directory is never entered.
+    fn gather_new(
+        &self,
+        place: &mut Place,
+        store: &ObjectStore,
+        unknown: Vec<(RepoPath, FileType)>,
+        gathered: &mut Gathered,
+    ) -> Result<(), GitError> {
+        disarm(place, &unknown, gathered)?;
+        let mut rules = IgnoreRules::start(store, self.path(), &self.excludes)?;
+        let mut level = unknown;
+        while !level.is_empty() {
+            let paths: Vec<RepoPath> = level.iter().map(|(path, _)| path.clone()).collect();
+            let ignored = rules.ask(&paths)?;
+            let mut next = Vec::new();
+            for ((path, kind), ignored) in level.into_iter().zip(ignored) {
+                if ignored {
+                    continue;
+                }
+                if let Some(why) = unfit_name(&path, kind) {
+                    gathered.refuse(path, why);
+                } else if gathered.present.len() >= MOST_NEW_FILES {
+                    gathered.refuse(path, "a proposal can't bring that many new files");
+                } else {
+                    match kind {
+                        FileType::Directory => enter(place, path, &mut next, gathered)?,
+                        FileType::RegularFile | FileType::Symlink => {
+                            gathered.present.push((path, kind, 0));
+                        }
+                        kind => gathered.refuse(path, special(kind)),
+                    }
+                }
+            }
+            // A rules file that is no file would make git wait for ever.
+            disarm(place, &next, gathered)?;
+            level = next;
+        }
+        Ok(())
+    }
+
+    fn store_present(
+        &self,
+        place: &mut Place,
+        store: &mut ObjectStore,
+        gathered: &mut Gathered,
+    ) -> Result<Vec<Change>, GitError> {
+        let mut changes = Vec::with_capacity(gathered.present.len());
+        for (path, kind, _) in std::mem::take(&mut gathered.present) {
+            let before = self.listing.get(&path).copied();
+            let after = if kind == FileType::Symlink {
+                let target = place.read_link(path.as_bytes())?;
+                Some((Mode::Link, store.write_blob(&target)?))
+            } else {
+                self.store_file(place, store, &path, gathered)?
+            };
+            if after.is_some() {
+                changes.push(Change {
+                    path,
+                    before,
+                    after,
+                });
+            }
+        }
+        Ok(changes)
+    }
+
+    fn store_file(
+        &self,
+        place: &mut Place,
+        store: &mut ObjectStore,
+        path: &RepoPath,
+        gathered: &mut Gathered,
+    ) -> Result<Option<(Mode, Oid)>, GitError> {
+        let full = path.to_path(self.path());
+        let Some(mut file) = place.open_file(path.as_bytes())? else {
+            gathered.refuse(path.clone(), "it is no plain file any more");
+            return Ok(None);
+        };
+        let facts = file.metadata().map_err(GitError::io("look at", &full))?;
+        if facts.len() > LARGEST_FILE_BYTES {
+            gathered.refuse(path.clone(), "it is larger than 2 GiB");
+            return Ok(None);
+        }
+        let mode = match std::os::unix::fs::PermissionsExt::mode(&facts.permissions()) & 0o100 {
+            0 => Mode::File,
+            _ => Mode::Executable,
+        };
+        let oid = store.write_blob_from(&mut file, facts.len(), &full)?;
+        Ok(Some((mode, oid)))
+    }
+
+    /// Splits the unknown into what is to be removed whole and the directories that may be left
+    /// empty by that (parents first); ignored files stay, and so do directories holding them.
+    pub(super) fn without_ignored(
+        place: &mut Place,
+        rules: &mut IgnoreRules,
+        unknown: Vec<(RepoPath, FileType)>,
+    ) -> Result<(Vec<RepoPath>, Vec<RepoPath>), GitError> {
+        let (mut whole, mut directories) = (Vec::new(), Vec::new());
+        let mut level = unknown;
+        while !level.is_empty() {
+            let paths: Vec<RepoPath> = level.iter().map(|(path, _)| path.clone()).collect();
+            let ignored = rules.ask(&paths)?;
+            let mut next = Vec::new();
+            for ((path, kind), ignored) in level.into_iter().zip(ignored) {
+                if ignored {
+                    continue;
+                }
+                let mut refused = Gathered::default();
+                if kind == FileType::Directory {
+                    enter(place, path.clone(), &mut next, &mut refused)?;
+                }
+                if kind == FileType::Directory && refused.refused.is_empty() {
+                    directories.push(path);
+                } else {
+                    whole.push(path);
+                }
+            }
+            level = next;
+        }
+        Ok((whole, directories))
+    }
+}
+
+/// Lists a new directory, unless it is a repository of its own.
+fn enter(
+    place: &mut Place,
+    path: RepoPath,
+    next: &mut Vec<(RepoPath, FileType)>,
+    gathered: &mut Gathered,
+) -> Result<(), GitError> {
+    let handle = match place.parent(path.as_bytes(), false)? {
+        Some((at, name)) => open_directory(at, name),
+        None => return Ok(()),
+    };
+    let found = handle
+        .and_then(|handle| names(std::os::fd::AsFd::as_fd(&handle)))
+        .map_err(|error| place.error("read", path.as_bytes(), error))?;
+    if found.iter().any(|(name, _)| is_dot_git(name)) {
+        gathered.refuse(
+            path,
+            "it is a git repository of its own; what is in it can't be recorded in this one",
+        );
+        return Ok(());
+    }
+    next.extend(
+        found
+            .into_iter()
+            .map(|(name, kind)| (path.join(&name), kind)),
+    );
+    Ok(())
+}
+
+/// Removes ignore files that are no files: git would open them.
+fn disarm(
+    place: &mut Place,
+    found: &[(RepoPath, FileType)],
+    gathered: &mut Gathered,
+) -> Result<(), GitError> {
+    for (path, kind) in found {
+        let harmless = [
+            FileType::RegularFile,
+            FileType::Symlink,
+            FileType::Directory,
+        ];
+        if is_rules(path) && !harmless.contains(kind) {
+            place.remove(path.as_bytes())?;
+            gathered.refuse(path.clone(), special(*kind));
+        }
+    }
+    Ok(())
+}
+
+/// Files git reads by itself while it works for us.
+fn is_rules(path: &RepoPath) -> bool {
+    let name = path.names().next_back().unwrap_or_default();
+    name == b".gitignore" || name == b".gitattributes"
+}
+
+fn unfit_name(path: &RepoPath, kind: FileType) -> Option<&'static str> {
+    let name = path.names().next_back().unwrap_or_default();
+    if is_dot_git(name) {
+        return Some("git can't record a name like .git");
+    }
+    if kind == FileType::Symlink && name.eq_ignore_ascii_case(b".gitmodules") {
+        return Some("git can't record .gitmodules as a link");
+    }
+    None
+}
+
+/// Names git refuses everywhere because some file system takes them for `.git`.
+fn is_dot_git(name: &[u8]) -> bool {
+    let end = name
+        .iter()
+        .position(|byte| *byte == b':')
+        .unwrap_or(name.len());
+    let trimmed = name[..end].trim_ascii_end();
+    let end = trimmed
+        .iter()
+        .rposition(|byte| !matches!(byte, b'.' | b' '))
+        .map_or(0, |last| last + 1);
+    let bare = &trimmed[..end];
+    bare.eq_ignore_ascii_case(b".git") || bare.eq_ignore_ascii_case(b"git~1")
+}
+
+fn special(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Fifo => "it is a named pipe; git can't record it",
+        FileType::Socket => "it is a socket; git can't record it",
+        FileType::CharacterDevice | FileType::BlockDevice => "it is a device; git can't record it",
+        _ => "it is neither a file nor a link nor a directory; git can't record it",
+    }
+}

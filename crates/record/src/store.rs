@@ -1,0 +1,231 @@
+//! A store: one directory with the journal, the blobs, the locks and the running commands.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use loopwright_core::batch::{Batch, Head};
+use loopwright_core::ids::RunId;
+use rusqlite::Connection;
+
+use crate::append::append;
+use crate::blobs::Blobs;
+use crate::error::{AppendError, OpenError, ReadError, StorageError};
+use crate::index::KeySource;
+use crate::journal::{Along, Batches, Journal};
+use crate::read::{self, BatchReader, run_row};
+use crate::running::Running;
+use crate::schema::{self, Access};
+use crate::snapshot::{self, Snapshot};
+
+/// The database's file name.
+pub const JOURNAL_FILE: &str = "journal.db";
+const BLOBS: &str = "blobs";
+const LOCKS: &str = "locks";
+const RUNNING: &str = "running";
+const FOLDER_MODE: u32 = 0o700;
+
+/// What a store is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// To write; made where there is none.
+    Create,
+    /// To write; there must be one.
+    Write,
+    /// To read; there must be one. Needs no lock, and works beside a writer and on a store that
+    /// can't be written.
+    Read,
+}
+
+/// An open store. One connection, for one thread at a time; open it again for another.
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    mode: OpenMode,
+    connection: Connection,
+    blobs: Blobs,
+    running: Running,
+    keys: Option<KeySource>,
+}
+
+impl Store {
+    /// Opens the store in `folder`.
+    pub fn open(folder: &Path, mode: OpenMode) -> Result<Self, OpenError> {
+        let path = folder.join(JOURNAL_FILE);
+        if mode == OpenMode::Create {
+            make_folders(folder)?;
+        }
+        match fs::metadata(&path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if mode != OpenMode::Create {
+                    return Err(OpenError::Missing(folder.to_owned()));
+                }
+            }
+            Err(error) => return Err(unusable(folder, &error)),
+        }
+        let connection = match mode {
+            OpenMode::Create | OpenMode::Write => open_to_write(folder, &path, mode)?,
+            OpenMode::Read => open_to_read(&path)?,
+        };
+        Ok(Self {
+            blobs: Blobs::new(folder.join(BLOBS)),
+            running: Running::new(folder.join(RUNNING)),
+            folder: folder.to_owned(),
+            mode,
+            connection,
+            keys: None,
+        })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What it was opened for.
+    pub fn mode(&self) -> OpenMode {
+        self.mode
+    }
+
+    /// The blobs; a handle that can be cloned and used from any thread.
+    pub fn blobs(&self) -> &Blobs {
+        &self.blobs
+    }
+
+    /// The commands that run under a supervisor now.
+    pub fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Enters the keys of every event appended from now on, and those of all recorded ones where
+    /// the index was made by another version of `keys`.
+    pub fn index_keys(&mut self, keys: KeySource) -> Result<(), ReadError> {
+        if self.mode != OpenMode::Read {
+            keys.bring_up(&self.connection)?;
+        }
+        self.keys = Some(keys);
+        Ok(())
+    }
+
+    /// Closes it and says what went wrong with that; dropping it does the same in silence. The
+    /// last connection to close copies the log into the database and removes it.
+    pub fn close(self) -> Result<(), StorageError> {
+        self.connection
+            .close()
+            .map_err(|(_, error)| StorageError::from(error))
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub(crate) fn locks_dir(&self) -> PathBuf {
+        self.folder.join(LOCKS)
+    }
+}
+
+impl Journal for Store {
+    fn append_with(&mut self, batch: &Batch, along: Along<'_>) -> Result<(), AppendError> {
+        append(&self.connection, self.keys.as_ref(), batch, along)
+    }
+
+    fn head(&self, run: &RunId) -> Result<Option<Head>, ReadError> {
+        read::head(&self.connection, run)
+    }
+
+    fn batches(&self, run: &RunId, from_n: u64) -> Result<Batches<'_>, ReadError> {
+        Ok(match run_row(&self.connection, run)? {
+            None => Box::new(std::iter::empty()),
+            Some(row) => Box::new(BatchReader::new(&self.connection, run.clone(), row, from_n)),
+        })
+    }
+
+    fn snapshots(&self, run: &RunId) -> Result<Vec<Snapshot>, ReadError> {
+        snapshot::list(&self.connection, run)
+    }
+}
+
+fn make_folders(folder: &Path) -> Result<(), OpenError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true).mode(FOLDER_MODE);
+    let fresh = !folder.is_dir();
+    for path in [
+        folder.to_owned(),
+        folder.join(BLOBS),
+        folder.join(LOCKS),
+        folder.join(RUNNING),
+    ] {
+        builder
+            .create(&path)
+            .map_err(|error| unusable(folder, &error))?;
+    }
+    if fresh {
+        // The names must outlive a power loss, as what will be put under them does.
+        let parent = folder.parent().unwrap_or(folder);
+        for path in [folder, parent] {
+            sync_folder(path).map_err(|error| unusable(folder, &error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    // "" is how the parent of a relative name reads.
+    let path = if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    };
+    fs::File::open(path)?.sync_all()
+}
+
+fn unusable(folder: &Path, error: &io::Error) -> OpenError {
+    let path = folder.to_owned();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::AlreadyExists => OpenError::Unwritable {
+            path,
+            why: error.to_string(),
+        },
+        _ => OpenError::Storage {
+            source: StorageError::io(folder, error),
+            path,
+        },
+    }
+}
+
+fn open_to_write(folder: &Path, path: &Path, mode: OpenMode) -> Result<Connection, OpenError> {
+    let access = match mode {
+        OpenMode::Create => Access::Create,
+        _ => Access::Write,
+    };
+    let connection = schema::open(path, access)?;
+    if connection.is_readonly(rusqlite::MAIN_DB).unwrap_or(false) {
+        return Err(OpenError::Unwritable {
+            path: folder.to_owned(),
+            why: format!("{} is read-only", path.display()),
+        });
+    }
+    Ok(connection)
+}
+
+/// SQLite wants to make files beside the database even to read it. Where it can't, a database
+/// without a log can be read as a file that nobody changes.
+fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
+    let error = match schema::open(path, Access::Read) {
+        Ok(connection) => return Ok(connection),
+        Err(error @ (OpenError::Unwritable { .. } | OpenError::Storage { .. })) => error,
+        Err(error) => return Err(error),
+    };
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if fs::metadata(&log).is_ok_and(|found| found.len() > 0) {
+        return Err(error);
+    }
+    schema::open(path, Access::Immutable)
+}

@@ -1,0 +1,33 @@
+//! A write transaction that is rolled back unless it is committed, by an error or by unwinding.
+
+use rusqlite::Connection;
+
+use crate::error::StorageError;
+
+/// An open write transaction.
+pub struct Write<'a> {
+    connection: &'a Connection,
+}
+
+impl<'a> Write<'a> {
+    /// Begins, and takes the write lock at once, so that what is read within stays true.
+    pub fn begin(connection: &'a Connection) -> Result<Self, StorageError> {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        Ok(Self { connection })
+    }
+
+    /// Commits; on return the transaction is durable.
+    pub fn commit(self) -> Result<(), StorageError> {
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+}
+
+impl Drop for Write<'_> {
+    fn drop(&mut self) {
+        // Some errors roll back by themselves; a commit that failed may have left it open.
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
