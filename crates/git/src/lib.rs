@@ -7,6 +7,7 @@
 //! - What an event names is on the disk first: objects, then directories, then references.
 //! - On the plain path a trial starts no git process; long-lived ones answer.
 
+pub mod adopt;
 pub mod arms;
 pub mod branch;
 mod convert;
@@ -26,6 +27,7 @@ pub mod types;
 pub mod user;
 mod worktree;
 
+pub use adopt::{Adopted, Obstacle, adopt_branch, adopt_candidate};
 pub use branch::{Published, UserBranch};
 pub use error::{GitError, Refusal};
 pub use proposer::{AgentHead, ProposerRepository, Snapshot};

@@ -103,6 +103,13 @@ impl ObjectStore {
         self.git.run(["rev-list", "--objects", &commit, &known])
     }
 
+    /// Names everything in these trees, one object a line.
+    pub(crate) fn list_trees(&self, trees: &[Oid]) -> Result<Vec<u8>, GitError> {
+        let mut arguments = vec!["rev-list".to_owned(), "--objects".to_owned()];
+        arguments.extend(trees.iter().map(Oid::to_hex));
+        self.git.run(&arguments)
+    }
+
     /// Copies listed objects into another repository, as loose objects, synced.
     pub(crate) fn copy_out(&self, listed: &[u8], to: &Git) -> Result<(), GitError> {
         let unpacking = ["unpack-objects", "-q", "--strict"];

@@ -1,5 +1,6 @@
 //! Tests that need real repositories.
 
+mod adopt;
 mod branch;
 mod discover;
 mod proposer;
