@@ -90,10 +90,13 @@ pub trait Committer<M: Machine> {
     fn commit(&mut self, batch: &Batch, run: &Run<M>) -> Result<(), AppendError>;
 }
 
-/// Is told of every event once it is durable.
+/// Is told of every event once it is durable, and of what is worth saying.
 pub trait Watcher {
     /// These events were committed.
     fn committed(&mut self, events: &[Sealed]);
+
+    /// Something worth saying that stops nobody.
+    fn notice(&mut self, words: &str);
 }
 
 /// Why a run stopped without an end of its own.
@@ -143,7 +146,14 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
         epoch: u64,
         can_ask: bool,
     ) -> Self {
-        Self { run, hands, committer, watcher, epoch, can_ask }
+        Self {
+            run,
+            hands,
+            committer,
+            watcher,
+            epoch,
+            can_ask,
+        }
     }
 
     /// Records what came from outside while nothing is driven: the run's start, a person's act.
@@ -158,14 +168,20 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
         }
         self.recover()?;
         let invocation = self.run.kernel.invocations + 1;
-        let begun = Given::new(kind::INVOCATION_BEGUN, &InvocationBegun { invocation, caps });
+        let begun = Given::new(
+            kind::INVOCATION_BEGUN,
+            &InvocationBegun { invocation, caps },
+        );
         let outcome = self.turn(vec![begun])?;
         self.act(outcome);
         while self.run.kernel.invocation.is_some() {
             let deadline = self.run.deadline();
             match self.hands.wait(deadline) {
                 Happening::Interrupt { haste, by } => {
-                    self.interrupt(haste, Ending::new("interrupted", format!("interrupted by {by}")))?;
+                    self.interrupt(
+                        haste,
+                        Ending::new("interrupted", format!("interrupted by {by}")),
+                    )?;
                 }
                 Happening::Broken { why } => {
                     let ending = Ending::new("storage", why.clone());
@@ -197,11 +213,15 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                 continue;
             }
             let (effect, attempt) = (effect, flight.attempt);
-            let abandoned =
-                EffectAbandoned { why: AbandonedWhy::HostDied, usage: Usage::default() };
+            let abandoned = EffectAbandoned {
+                why: AbandonedWhy::HostDied,
+                usage: Usage::default(),
+            };
             let nothing = serde_json::json!({});
             given.push(match flight.announcement.on_unknown {
-                OnUnknown::Retry => Given::about(kind::EFFECT_ABANDONED, effect, attempt, &abandoned),
+                OnUnknown::Retry => {
+                    Given::about(kind::EFFECT_ABANDONED, effect, attempt, &abandoned)
+                }
                 OnUnknown::Ask if self.can_ask => {
                     Given::about(kind::EFFECT_UNKNOWN, effect, attempt, &nothing)
                 }
@@ -233,7 +253,9 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                 continue;
             }
             let landed = match &happening {
-                Happening::Settled { effect, .. } | Happening::Stopped { effect, .. } => effect.clone(),
+                Happening::Settled { effect, .. } | Happening::Stopped { effect, .. } => {
+                    effect.clone()
+                }
                 // A host that breaks while it stops has nothing more to say about what is in flight.
                 Happening::Broken { .. } => break,
                 Happening::TimeReached | Happening::Interrupt { .. } => continue,
@@ -241,7 +263,11 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             open.retain(|effect| *effect != landed);
             given.extend(self.given(happening));
         }
-        let number = self.run.kernel.invocation.map_or(0, |invocation| invocation.number);
+        let number = self
+            .run
+            .kernel
+            .invocation
+            .map_or(0, |invocation| invocation.number);
         // The end comes first, so that what was settled meanwhile announces nothing new.
         given.insert(0, ended_by_host(number, ending));
         self.turn(given)?;
@@ -270,16 +296,29 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             flight.is_some_and(|flight| flight.attempt == attempt)
         };
         match happening {
-            Happening::Settled { effect, attempt, settlement, scrub } => current(&effect, attempt)
-                .then(|| {
-                    Given::about(kind::EFFECT_SETTLED, &effect, attempt, &settlement).scrubbed(scrub)
-                }),
-            Happening::Stopped { effect, attempt, usage } => current(&effect, attempt).then(|| {
+            Happening::Settled {
+                effect,
+                attempt,
+                settlement,
+                scrub,
+            } => current(&effect, attempt).then(|| {
+                Given::about(kind::EFFECT_SETTLED, &effect, attempt, &settlement).scrubbed(scrub)
+            }),
+            Happening::Stopped {
+                effect,
+                attempt,
+                usage,
+            } => current(&effect, attempt).then(|| {
                 let why = match self.run.status() {
                     Some(Status::Working) => AbandonedWhy::Unwanted,
                     _ => AbandonedWhy::Interrupted,
                 };
-                Given::about(kind::EFFECT_ABANDONED, &effect, attempt, &EffectAbandoned { why, usage })
+                Given::about(
+                    kind::EFFECT_ABANDONED,
+                    &effect,
+                    attempt,
+                    &EffectAbandoned { why, usage },
+                )
             }),
             Happening::TimeReached => Some(Given::new(kind::CLOCK_REACHED, &serde_json::json!({}))),
             Happening::Interrupt { .. } | Happening::Broken { .. } => None,
@@ -317,5 +356,12 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
 }
 
 fn ended_by_host(invocation: u64, ending: Ending) -> Given {
-    Given::new(kind::INVOCATION_ENDED, &InvocationEnded { invocation, by: EndedBy::Host, ending })
+    Given::new(
+        kind::INVOCATION_ENDED,
+        &InvocationEnded {
+            invocation,
+            by: EndedBy::Host,
+            ending,
+        },
+    )
 }

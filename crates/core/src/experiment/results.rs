@@ -112,7 +112,7 @@ pub struct Proposed {
     pub duplicate_of: Option<u64>,
     /// The brief it was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub brief_blob: Option<Digest>,
+    pub brief_digest: Option<Digest>,
 }
 
 /// What a measurement came to.

@@ -152,6 +152,9 @@ pub struct Caps {
     pub mode: Mode,
     /// The branch it works on.
     pub branch: BranchName,
+    /// Where below the top of the repository its commands run; empty at the top.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub workdir: String,
     /// The harness it finds.
     pub harness: HarnessStart,
     /// The most trials to decide; unlimited where none.

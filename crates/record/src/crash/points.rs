@@ -19,4 +19,15 @@ pub(super) const POINTS: &[&str] = &[
     "ref.begin",
     "ref.moved",
     "ref.committed",
+    // The engine: turns, commands, the places of an experiment loop.
+    "turn.before_commit",
+    "turn.after_commit",
+    "command.running",
+    "command.ended",
+    "propose.ready",
+    "propose.snapshot",
+    "candidate.chained",
+    "measure.ready",
+    "keep.committed",
+    "keep.published",
 ];

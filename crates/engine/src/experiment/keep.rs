@@ -1,0 +1,105 @@
+//! Performing a keep: what was measured is checked against the checkout once more, committed,
+//! synced, and the loop's branch is moved, in this order. The event that names the commit comes
+//! after all of it.
+
+use loopwright_core::effect::Announced;
+use loopwright_core::experiment::results::Kept;
+use loopwright_core::metric::Real;
+use loopwright_git::{CommitSpec, GitError, Oid};
+
+use crate::error::EngineError;
+
+use super::workshop::{Done, Workshop, oid_field, request_field};
+
+impl Workshop {
+    /// Performs `t<trial>/keep/<time>`. Done again it makes the same commit: every input of it is
+    /// in the announcement.
+    pub(super) fn keep(&mut self, announced: &Announced) -> Result<Done, EngineError> {
+        let tree = oid_field(&announced.request, "tree")?;
+        let parent = oid_field(&announced.request, "parent_commit")?;
+        let found = self.full_tree(announced, tree, parent)?;
+        if found != tree {
+            return Ok(Done::builtin(&Kept::Mismatch {
+                found_tree: found.to_hex(),
+            }));
+        }
+        let commit = self.objects.commit(&CommitSpec {
+            tree,
+            parents: &[parent],
+            author: &self.identity,
+            time_s: announced.announced_at.0 / 1_000_000,
+            message: &self.keep_message(announced)?,
+        })?;
+        self.objects.make_durable()?;
+        loopwright_record::crash_point!("keep.committed");
+        let note = self.publish(commit, parent)?;
+        loopwright_record::crash_point!("keep.published");
+        // Without a measured candidate arm (after a crash) there is no cache to take over.
+        let _ = self.arms.promote();
+        Ok(Done::builtin(&Kept::Committed {
+            commit: commit.to_hex(),
+            note,
+        }))
+    }
+
+    /// The tree that a checkout of the candidate holds, every file read.
+    fn full_tree(
+        &mut self,
+        announced: &Announced,
+        tree: Oid,
+        parent: Oid,
+    ) -> Result<Oid, EngineError> {
+        let snapshot = self.proposer.full_snapshot(&mut self.objects)?;
+        let base = self.objects.read_commit(&parent)?.tree;
+        let (found, _) = self.without_links(base, &snapshot)?;
+        if found == tree {
+            return Ok(found);
+        }
+        // The proposer's checkout holds something else: an old trial is tried again, or the engine
+        // was killed since the proposal.
+        let time_s = announced.announced_at.0 / 1_000_000;
+        let commit = self.objects.commit(&CommitSpec {
+            tree,
+            parents: &[parent],
+            author: &self.identity,
+            time_s,
+            message: "check\n",
+        })?;
+        self.proposer.reset_to(&mut self.objects, &commit)?;
+        Ok(self.proposer.full_snapshot(&mut self.objects)?.tree)
+    }
+
+    fn keep_message(&self, announced: &Announced) -> Result<String, EngineError> {
+        let value: Real = request_field(&announced.request, "value")?;
+        let was: Option<Real> = request_field(&announced.request, "was")?;
+        let was = was
+            .map(|was| format!(" (was {})", was.short()))
+            .unwrap_or_default();
+        let trial = announced.scope.trial.unwrap_or(0);
+        Ok(format!(
+            "loopwright: {} {}{was}\n\nLoop: {}\nTrial: {trial}\nRun: {}\n",
+            self.spec.metric,
+            value.short(),
+            self.spec.name,
+            announced.run,
+        ))
+    }
+
+    /// Moves the loop's branch. If the user has done something to it, the commit stays in our own
+    /// store and that is said; nothing is fought over.
+    fn publish(&mut self, commit: Oid, parent: Oid) -> Result<Option<String>, EngineError> {
+        match self
+            .branch
+            .publish(&mut self.objects, &commit, Some(parent))
+        {
+            Ok(_) => Ok(None),
+            Err(
+                error @ (GitError::Moved { .. }
+                | GitError::CheckedOut { .. }
+                | GitError::BaseGone { .. }
+                | GitError::BranchInTheWay { .. }),
+            ) => Ok(Some(format!("the branch was not moved: {error}"))),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Performing a measurement: an arm is brought to exactly the tree under test, set up where that
+//! is needed, and the measuring command's numbers are read as it prints them.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use loopwright_core::effect::Announced;
+use loopwright_core::experiment::machine::settlement_of;
+use loopwright_core::experiment::results::Measured;
+use loopwright_core::experiment::rule::Arm;
+use loopwright_core::metric::{self, Readings, Scanner};
+use loopwright_exec::{Command, Observer};
+use loopwright_git::RepoPath;
+use loopwright_git::arms::Role;
+
+use crate::commands::CommandRun;
+use crate::error::EngineError;
+use crate::hands::Control;
+
+use super::environment::environment;
+use super::workshop::{Done, Workshop, oid_field, request_field};
+
+/// A larger result file is not read.
+const RESULT_FILE_BYTES_MAX: u64 = 1 << 20;
+
+impl Workshop {
+    /// Performs `t<trial>/measure/<arm>/<reading>`.
+    pub(super) fn measure(
+        &mut self,
+        announced: &Announced,
+        control: &Control,
+    ) -> Result<Done, EngineError> {
+        let tree = oid_field(&announced.request, "tree")?;
+        let role = match request_field(&announced.request, "arm")? {
+            Arm::Candidate => Role::Candidate,
+            Arm::Incumbent => Role::Incumbent,
+        };
+        let listing = self.objects.checkout_listing(&tree)?;
+        let watched: Vec<RepoPath> = listing
+            .keys()
+            .filter(|path| self.protected.matches(path.as_bytes()))
+            .cloned()
+            .collect();
+        let mut path = self
+            .arms
+            .prepare(role, &listing, &mut self.objects, None)?
+            .path;
+        if self.spec.setup.is_some() && self.arms.needs_setup(role, &self.setup_inputs)? {
+            if let Some(done) = self.set_up(role, &path, &watched, announced, control)? {
+                return Ok(done);
+            }
+            path = self
+                .arms
+                .prepare(role, &listing, &mut self.objects, None)?
+                .path;
+        }
+        loopwright_record::crash_point!("measure.ready");
+        let result_file = self.result_file(&path)?;
+        let command = self.command(
+            &self.spec.run,
+            &path,
+            self.spec.run_limit_us,
+            Some(&result_file),
+        );
+        let scanner = SharedScanner::new(Scanner::new(&self.metrics, self.spec.strict_metric));
+        let CommandRun {
+            ran,
+            usage,
+            stopped,
+            scrubbed,
+        } = self
+            .runner
+            .run(command, Some(Box::new(scanner.clone())), announced, control)?;
+        if stopped {
+            self.arms.after_run(role, &[])?;
+            return Ok(Done::Stopped(usage));
+        }
+        let from_file = self.read_result_file(&result_file);
+        let touched = self.touched(role, &watched)?;
+        let measured = Measured {
+            ran,
+            in_setup: false,
+            readings: metric::combine(from_file, scanner.finish()),
+            touched,
+        };
+        Ok(Done::Result(
+            settlement_of(&measured),
+            usage.free_of_charge(),
+            scrubbed,
+        ))
+    }
+
+    /// Runs the setup; a result where that is the measurement's end.
+    fn set_up(
+        &mut self,
+        role: Role,
+        path: &Path,
+        watched: &[RepoPath],
+        announced: &Announced,
+        control: &Control,
+    ) -> Result<Option<Done>, EngineError> {
+        let line = self.spec.setup.clone().unwrap_or_default();
+        let command = self.command(&line, path, self.spec.setup_limit_us, None);
+        let CommandRun {
+            ran,
+            usage,
+            stopped,
+            scrubbed,
+        } = self.runner.run(command, None, announced, control)?;
+        if ran.ended.is_success() && !stopped {
+            self.arms.setup_done(role, &self.setup_inputs)?;
+        }
+        let touched = self.touched(role, watched)?;
+        if stopped {
+            return Ok(Some(Done::Stopped(usage)));
+        }
+        if ran.ended.is_success() && touched.is_empty() {
+            return Ok(None);
+        }
+        let measured = Measured {
+            ran,
+            in_setup: true,
+            readings: Readings::default(),
+            touched,
+        };
+        Ok(Some(Done::Result(
+            settlement_of(&measured),
+            usage.free_of_charge(),
+            scrubbed,
+        )))
+    }
+
+    fn touched(&mut self, role: Role, watched: &[RepoPath]) -> Result<Vec<String>, EngineError> {
+        let trace = self.arms.after_run(role, watched)?;
+        let mut touched: Vec<String> = trace.touched.iter().map(ToString::to_string).collect();
+        touched.extend(self.changed_links()?);
+        Ok(touched)
+    }
+
+    fn command(
+        &self,
+        line: &str,
+        arm: &Path,
+        limit_us: u64,
+        result_file: Option<&Path>,
+    ) -> Command {
+        let mut told: BTreeMap<&str, OsString> = BTreeMap::new();
+        if let Some(result_file) = result_file {
+            told.insert("LOOPWRIGHT_RESULT", result_file.into());
+        }
+        let mut command = Command::shell(line, arm.join(&self.workdir));
+        command.env = environment(&self.spec, self.arms.ceiling(), told);
+        command.time_limit = Some(Duration::from_micros(limit_us));
+        command.grace = Duration::from_micros(self.spec.grace_us);
+        command
+    }
+
+    /// Where the command may leave its numbers; nothing of an earlier one lies there.
+    fn result_file(&self, arm: &Path) -> Result<PathBuf, EngineError> {
+        let path = match &self.spec.result_file {
+            Some(relative) => arm.join(&self.workdir).join(relative),
+            None => self.desk.join("result"),
+        };
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(EngineError::io(format!("remove {}", path.display()))(error))
+            }
+            _ => Ok(path),
+        }
+    }
+
+    /// The numbers of the result file, where there is a usable one.
+    fn read_result_file(&self, path: &Path) -> Option<Readings> {
+        // A link or a pipe is nothing that a measurement was asked to leave.
+        let is_file = fs::symlink_metadata(path).ok()?.is_file();
+        let mut content = Vec::new();
+        let file = fs::File::open(path).ok().filter(|_| is_file)?;
+        file.take(RESULT_FILE_BYTES_MAX)
+            .read_to_end(&mut content)
+            .ok()?;
+        Some(metric::from_result_file(
+            &content,
+            &self.metrics,
+            self.spec.strict_metric,
+        ))
+    }
+}
+
+/// A scanner that the output's reader feeds while the measurement waits for its end.
+#[derive(Clone)]
+struct SharedScanner(Arc<Mutex<Option<Scanner>>>);
+
+impl SharedScanner {
+    fn new(scanner: Scanner) -> Self {
+        Self(Arc::new(Mutex::new(Some(scanner))))
+    }
+
+    fn finish(&self) -> Readings {
+        let scanner = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        scanner.map(Scanner::finish).unwrap_or_default()
+    }
+}
+
+impl Observer for SharedScanner {
+    fn chunk(&mut self, bytes: &[u8]) {
+        let mut scanner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(scanner) = scanner.as_mut() {
+            scanner.feed(bytes);
+        }
+    }
+}

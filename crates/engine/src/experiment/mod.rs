@@ -1,0 +1,18 @@
+//! The host of experiment loops.
+//!
+//! [`session`] takes a loop from its specification to the end of an invocation; [`preflight`]
+//! refuses what can't work before anything is spent; [`harness`] says what judges the work and
+//! where a segment starts; [`workshop`] performs the machine's effects, one file for each:
+//! [`propose`], [`measure`], [`keep`].
+
+pub mod briefing;
+pub mod environment;
+pub mod harness;
+pub mod keep;
+pub mod measure;
+pub mod preflight;
+pub mod propose;
+pub mod session;
+pub mod workshop;
+
+pub use session::{Purpose, Request, Session, SessionReport, pinned};

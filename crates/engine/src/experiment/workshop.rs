@@ -1,0 +1,193 @@
+//! The workshop: the places where an experiment run's effects are performed, and the door through
+//! which the worker's thread performs them.
+//!
+//! It holds what outlives a trial (the object store, the proposer's repository, the arms) and
+//! nothing that decides. A failure of these places themselves ends the invocation; a failure of
+//! what is tried in them is a result.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use loopwright_core::effect::{Announced, Settlement};
+use loopwright_core::event::Scrub;
+use loopwright_core::experiment::machine::settlement_of;
+use loopwright_core::experiment::results::Candidate;
+use loopwright_core::metric::MetricName;
+use loopwright_core::scrub::{self, Secrets};
+use loopwright_core::spec::{ExperimentSpec, PatternSet};
+use loopwright_core::usage::Usage;
+use loopwright_git::arms::{Arms, InputLink, LinkFingerprint, Patterns};
+use loopwright_git::{
+    Change, CommitSpec, GitError, ObjectStore, Oid, Person, ProposerRepository, UserBranch,
+};
+use loopwright_record::Store;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::commands::CommandRunner;
+use crate::error::EngineError;
+use crate::hands::{Control, Performed, Performer};
+use crate::views::History;
+
+/// How many of a candidate's paths stand in the record by name.
+const NAMED_PATHS_MAX: usize = 20;
+
+/// Everything an experiment run works with.
+pub struct Workshop {
+    /// The loop's specification, as pinned for this invocation.
+    pub spec: ExperimentSpec,
+    /// Where below the top of the repository commands run; empty at the top.
+    pub workdir: PathBuf,
+    /// The engine's own objects.
+    pub objects: ObjectStore,
+    /// Where proposals are made.
+    pub proposer: ProposerRepository,
+    /// Where trees are measured.
+    pub arms: Arms,
+    /// What is linked into them, as it was at the start.
+    pub links: Vec<LinkFingerprint>,
+    /// Runs commands.
+    pub runner: CommandRunner,
+    /// Reads the record; commits are the driver's.
+    pub reader: Store,
+    /// Takes secrets out of results.
+    pub secrets: Arc<Secrets>,
+    /// Who commits.
+    pub identity: Person,
+    /// The loop's branch in the user's repository.
+    pub branch: UserBranch,
+    /// Files for commands: the brief, the result.
+    pub desk: PathBuf,
+    /// What judges the work, by pattern.
+    pub protected: PatternSet,
+    /// The patterns of what the setup depends on.
+    pub setup_inputs: Patterns,
+    /// All metrics that are read.
+    pub metrics: Vec<MetricName>,
+    /// The newest trials, for briefs.
+    pub history: History,
+}
+
+/// How one effect was performed.
+pub(super) enum Done {
+    /// To its end, with what it used and how many values were scrubbed.
+    Result(Value, Usage, u64),
+    /// Stopped on request.
+    Stopped(Usage),
+}
+
+impl Done {
+    /// A result of the engine's own.
+    pub(super) fn builtin<T: Serialize>(result: &T) -> Self {
+        Self::Result(settlement_of(result), Usage::default().free_of_charge(), 0)
+    }
+}
+
+impl Performer for Workshop {
+    fn perform(&mut self, announced: &Announced, control: &Control) -> Performed {
+        let done = match announced.effect.as_str().split('/').nth(1) {
+            Some("propose") => self.propose(announced, control),
+            Some("measure" | "target") => self.measure(announced, control),
+            Some("keep") => self.keep(announced),
+            Some("reapply") => self.reapply(announced),
+            _ => Err(EngineError::refused(format!(
+                "nobody can perform {}",
+                announced.effect
+            ))),
+        };
+        match done {
+            Ok(Done::Result(mut result, usage, scrubbed)) => {
+                let found = self.secrets.scrub_json(&mut result) as u64;
+                let scrub = Scrub {
+                    rules: scrub::RULES_VERSION,
+                    values: scrubbed + found,
+                };
+                Performed::Settled {
+                    settlement: Settlement { result, usage },
+                    scrub,
+                }
+            }
+            Ok(Done::Stopped(usage)) => Performed::Stopped { usage },
+            Err(error) => Performed::Broken {
+                why: format!("{}: {error}", announced.effect),
+            },
+        }
+    }
+}
+
+impl Workshop {
+    /// Makes a candidate of a tree: a commit on the incumbent, kept alive by the run's chain, both
+    /// durable.
+    pub(super) fn candidate(
+        &mut self,
+        announced: &Announced,
+        parent: Oid,
+        tree: Oid,
+        changes: &[Change],
+        message: &str,
+    ) -> Result<Candidate, EngineError> {
+        let time_s = announced.announced_at.0 / 1_000_000;
+        let commit = self.objects.commit(&CommitSpec {
+            tree,
+            parents: &[parent],
+            author: &self.identity,
+            time_s,
+            message,
+        })?;
+        let run = announced.run.as_str();
+        let previous = self.objects.chain_head(run)?;
+        let link = self
+            .objects
+            .append_to_chain(run, previous, commit, time_s)?;
+        loopwright_record::crash_point!("candidate.chained");
+        let paths = changes.iter().take(NAMED_PATHS_MAX);
+        Ok(Candidate {
+            tree: tree.to_hex(),
+            commit: commit.to_hex(),
+            chain_commit: link.to_hex(),
+            changes: changes.len() as u64,
+            paths: paths.map(|change| change.path.to_string()).collect(),
+        })
+    }
+
+    /// The links that changed since the start, in words.
+    pub(super) fn changed_links(&self) -> Result<Vec<String>, EngineError> {
+        let mut changed = Vec::new();
+        for link in &self.links {
+            if let Some(found) = link.recheck()? {
+                changed.push(match found.example {
+                    Some(example) => format!("{} (linked: {})", found.link, example.display()),
+                    None => format!("{} (linked)", found.link),
+                });
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The declared links.
+    pub(super) fn input_links(&self) -> Vec<InputLink> {
+        self.links
+            .iter()
+            .map(|fingerprint| fingerprint.link.clone())
+            .collect()
+    }
+}
+
+/// A request's field that names a git object.
+pub(super) fn oid_field(request: &Value, field: &str) -> Result<Oid, EngineError> {
+    let text: String = request_field(request, field)?;
+    text.parse()
+        .map_err(|error: GitError| EngineError::from(error))
+}
+
+/// A typed field of a request.
+pub(super) fn request_field<T: DeserializeOwned>(
+    request: &Value,
+    field: &str,
+) -> Result<T, EngineError> {
+    let value = request.get(field).cloned().unwrap_or(Value::Null);
+    serde_json::from_value(value).map_err(|error| {
+        EngineError::refused(format!("a request's {field} can't be read: {error}"))
+    })
+}

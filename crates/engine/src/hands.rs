@@ -1,0 +1,291 @@
+//! The hands of the embedded host: a worker thread performs effects, one at a time, and says what
+//! happened through one channel, in which signals arrive too.
+//!
+//! Effects run at once are the business of later workers; the driver doesn't know how many there
+//! are.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use loopwright_core::effect::{Announced, Settlement};
+use loopwright_core::event::Scrub;
+use loopwright_core::ids::EffectId;
+use loopwright_core::time::Micros;
+use loopwright_core::usage::Usage;
+use loopwright_exec::{StopHow, Stopper};
+
+use crate::committer::{LEASE_TTL, now};
+use crate::driver::{Hands, Happening, Haste};
+
+/// How an attempt at an effect ended, as its performer says it.
+pub enum Performed {
+    /// It came to its end.
+    Settled {
+        /// How.
+        settlement: Settlement,
+        /// What was scrubbed from it.
+        scrub: Scrub,
+    },
+    /// It was stopped as asked.
+    Stopped {
+        /// What it had used.
+        usage: Usage,
+    },
+    /// The performer can't go on.
+    Broken {
+        /// Why, in words.
+        why: String,
+    },
+}
+
+/// Performs effects; lives on the worker's thread.
+pub trait Performer: Send {
+    /// Performs one, and is stopped through `control`.
+    fn perform(&mut self, announced: &Announced, control: &Control) -> Performed;
+}
+
+/// What stops the effect that is being performed.
+#[derive(Clone, Default)]
+pub struct Control {
+    shared: Arc<Mutex<Shared>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// The effect being performed.
+    effect: Option<EffectId>,
+    /// Stops its running command.
+    stopper: Option<Stopper>,
+    /// Whether it was asked to stop.
+    stop: Option<Haste>,
+}
+
+impl Control {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over what stops the command that was just started. If a stop was asked for
+    /// meanwhile, it is done at once.
+    pub fn running(&self, stopper: Stopper) {
+        let mut shared = self.lock();
+        if let Some(haste) = shared.stop {
+            stopper.stop(how(haste));
+        }
+        shared.stopper = Some(stopper);
+    }
+
+    /// The command has ended.
+    pub fn ended(&self) {
+        self.lock().stopper = None;
+    }
+
+    /// Whether a stop was asked for.
+    pub fn is_stopping(&self) -> bool {
+        self.lock().stop.is_some()
+    }
+
+    fn begin(&self, effect: &EffectId) {
+        *self.lock() = Shared {
+            effect: Some(effect.clone()),
+            ..Shared::default()
+        };
+    }
+
+    fn stop(&self, effect: &EffectId, haste: Haste) {
+        let mut shared = self.lock();
+        if shared.effect.as_ref() != Some(effect) || shared.stop >= Some(haste) {
+            return;
+        }
+        shared.stop = Some(haste);
+        if let Some(stopper) = &shared.stopper {
+            stopper.stop(how(haste));
+        }
+    }
+}
+
+fn how(haste: Haste) -> StopHow {
+    match haste {
+        Haste::Gently => StopHow::Gently,
+        Haste::AtOnce => StopHow::AtOnce,
+    }
+}
+
+/// Ends the invocation from outside: the first call gently, every further one at once.
+#[derive(Clone)]
+pub struct Interrupter {
+    happenings: Sender<Happening>,
+    asked: Arc<Mutex<bool>>,
+}
+
+impl Interrupter {
+    /// Asks for the end; `by` says what asked, in words.
+    pub fn interrupt(&self, by: &str) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let haste = if *asked { Haste::AtOnce } else { Haste::Gently };
+        *asked = true;
+        // A driver that is gone needs no interrupt.
+        let _ = self.happenings.send(Happening::Interrupt {
+            haste,
+            by: by.to_owned(),
+        });
+    }
+}
+
+/// The channel between whatever happens and the driver; made first, so that signals are caught
+/// before anything is started.
+pub struct Happenings {
+    sender: Sender<Happening>,
+    receiver: Receiver<Happening>,
+}
+
+impl Default for Happenings {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::channel();
+        Self { sender, receiver }
+    }
+}
+
+impl Happenings {
+    /// What ends an invocation from outside.
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter {
+            happenings: self.sender.clone(),
+            asked: Arc::default(),
+        }
+    }
+}
+
+/// Hands with one worker.
+pub struct WorkerHands<'a> {
+    happenings: Happenings,
+    orders: Option<Sender<Announced>>,
+    worker: Option<JoinHandle<()>>,
+    control: Control,
+    /// Renews the lease; called about three times in its life.
+    renew: Box<dyn FnMut() -> Result<(), String> + 'a>,
+    renew_at: Micros,
+}
+
+impl<'a> WorkerHands<'a> {
+    /// Starts the worker.
+    pub fn new(
+        happenings: Happenings,
+        mut performer: Box<dyn Performer>,
+        renew: Box<dyn FnMut() -> Result<(), String> + 'a>,
+    ) -> std::io::Result<Self> {
+        let (orders, inbox) = mpsc::channel::<Announced>();
+        let control = Control::default();
+        let (sender, on_worker) = (happenings.sender.clone(), control.clone());
+        let work = move || {
+            for announced in inbox {
+                on_worker.begin(&announced.effect);
+                let performed = performer.perform(&announced, &on_worker);
+                if sender.send(happening(announced, performed)).is_err() {
+                    return;
+                }
+            }
+        };
+        let worker = std::thread::Builder::new()
+            .name("worker".to_owned())
+            .spawn(work)?;
+        Ok(Self {
+            happenings,
+            orders: Some(orders),
+            worker: Some(worker),
+            control,
+            renew,
+            renew_at: renewal_after(now()),
+        })
+    }
+
+    fn renew_if_due(&mut self) -> Option<Happening> {
+        if now() < self.renew_at {
+            return None;
+        }
+        self.renew_at = renewal_after(now());
+        (self.renew)().err().map(|why| Happening::Broken { why })
+    }
+}
+
+fn renewal_after(moment: Micros) -> Micros {
+    moment.plus(LEASE_TTL.as_micros() as u64 / 3)
+}
+
+fn happening(announced: Announced, performed: Performed) -> Happening {
+    let Announced {
+        effect, attempt, ..
+    } = announced;
+    match performed {
+        Performed::Settled { settlement, scrub } => Happening::Settled {
+            effect,
+            attempt,
+            settlement,
+            scrub,
+        },
+        Performed::Stopped { usage } => Happening::Stopped {
+            effect,
+            attempt,
+            usage,
+        },
+        Performed::Broken { why } => Happening::Broken { why },
+    }
+}
+
+impl Hands for WorkerHands<'_> {
+    fn begin(&mut self, announced: Announced) {
+        let sent = self
+            .orders
+            .as_ref()
+            .is_some_and(|orders| orders.send(announced).is_ok());
+        if !sent {
+            let why = "the worker is gone".to_owned();
+            // The receiver is ours, so this can't fail.
+            let _ = self.happenings.sender.send(Happening::Broken { why });
+        }
+    }
+
+    fn stop(&mut self, effect: &EffectId, haste: Haste) {
+        self.control.stop(effect, haste);
+    }
+
+    fn wait(&mut self, until: Option<Micros>) -> Happening {
+        loop {
+            if let Some(broken) = self.renew_if_due() {
+                return broken;
+            }
+            let present = now();
+            if until.is_some_and(|until| present >= until) {
+                return Happening::TimeReached;
+            }
+            let wake = until.map_or(self.renew_at, |until| until.min(self.renew_at));
+            let patience = Duration::from_micros(wake.since(present).max(1));
+            match self.happenings.receiver.recv_timeout(patience) {
+                Ok(happening) => return happening,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Happening::Broken {
+                        why: "the worker is gone".to_owned(),
+                    };
+                }
+            }
+        }
+    }
+
+    fn now(&mut self) -> Micros {
+        now()
+    }
+}
+
+impl Drop for WorkerHands<'_> {
+    fn drop(&mut self) {
+        // Without orders the worker ends; what it performs was stopped before.
+        self.orders = None;
+        if let Some(worker) = self.worker.take() {
+            // A worker that panicked has said so on stderr.
+            let _ = worker.join();
+        }
+    }
+}

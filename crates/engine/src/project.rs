@@ -1,0 +1,74 @@
+//! Where things lie: the user's repository, the store beside it, the work folders away from it.
+//!
+//! The store is in the repository's common git directory: never in the tree, never swept by
+//! `git clean`, shared by linked work trees. Work folders (the proposer's checkout, the measuring
+//! arms) lie in the user's cache directory: tools that walk up from them find no repository of the
+//! user's, and agents that won't edit inside a `.git` can work.
+
+use std::path::{Path, PathBuf};
+
+use loopwright_core::digest::Digest;
+use loopwright_git::UserRepository;
+
+use crate::error::EngineError;
+
+/// The variable that moves the store.
+pub const STORE_VARIABLE: &str = "LOOPWRIGHT_STORE";
+
+/// The variable that moves the work folders.
+pub const WORK_VARIABLE: &str = "LOOPWRIGHT_WORK";
+
+/// A repository with the places that belong to it.
+#[derive(Debug, Clone)]
+pub struct Project {
+    /// The user's repository.
+    pub user: UserRepository,
+    /// The store's folder.
+    pub store: PathBuf,
+    /// The folder of this store's work folders.
+    pub work: PathBuf,
+}
+
+impl Project {
+    /// The project around `directory`. `store` overrides where its record is.
+    pub fn find(directory: &Path, store: Option<&Path>) -> Result<Self, EngineError> {
+        let user = UserRepository::discover(directory)?;
+        let store = match store
+            .map(Path::to_path_buf)
+            .or_else(|| variable(STORE_VARIABLE))
+        {
+            Some(chosen) => std::path::absolute(directory.join(chosen))
+                .map_err(EngineError::io("find the store"))?,
+            None => user.common_dir.join("loopwright"),
+        };
+        let work =
+            work_root().join(Digest::of_content(store.as_os_str().as_encoded_bytes()).short());
+        Ok(Self { user, store, work })
+    }
+
+    /// The engine's own object store.
+    pub fn objects(&self) -> PathBuf {
+        self.store.join("objects.git")
+    }
+
+    /// The work folder of one run.
+    pub fn work_of(&self, run: &loopwright_core::ids::RunId) -> PathBuf {
+        self.work.join(run.as_str())
+    }
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+fn work_root() -> PathBuf {
+    if let Some(chosen) = variable(WORK_VARIABLE) {
+        return chosen;
+    }
+    let cache = variable("XDG_CACHE_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| variable("HOME").map(|home| home.join(".cache")));
+    cache.unwrap_or_else(std::env::temp_dir).join("loopwright")
+}

@@ -1,0 +1,243 @@
+//! Trials as rows: one per trial, folded from its events.
+
+use std::collections::BTreeMap;
+
+use loopwright_core::effect::Settlement;
+use loopwright_core::event::Event;
+use loopwright_core::experiment::results::{Candidate, Kept, Measured, Proposed, Ran, Reapplied};
+use loopwright_core::experiment::state::Origin;
+use loopwright_core::experiment::{Decided, Outcome, Taken, kind};
+use loopwright_core::ids::RunId;
+use loopwright_core::kernel::{self, kind as kernel_kind};
+use loopwright_core::metric::{MetricName, Real};
+use loopwright_core::time::Micros;
+use loopwright_core::usage::Usage;
+use loopwright_record::{Select, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::EngineError;
+
+/// One trial as surfaces show it. Fields that its events don't tell are left out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrialRow {
+    /// Its number.
+    pub trial: u64,
+    /// Its branch.
+    pub branch: String,
+    /// The segment; none while it is open.
+    pub segment: Option<u64>,
+    /// Where its candidate comes from; none while it is open.
+    pub origin: Option<Origin>,
+    /// How it ended; none while it is open.
+    pub outcome: Option<Outcome>,
+    /// Why, in words.
+    pub why: String,
+    /// The value that stands for it.
+    pub value: Option<Real>,
+    /// The incumbent's value that it stood against.
+    pub against: Option<Real>,
+    /// All metrics.
+    pub values: BTreeMap<MetricName, Real>,
+    /// Every reading, in order.
+    pub readings: Vec<Taken>,
+    /// The policy that decided.
+    pub policy: Option<String>,
+    /// The tree under test.
+    pub tree: Option<String>,
+    /// The commit that keeps the candidate; its parent is the incumbent it was made from.
+    pub candidate: Option<Candidate>,
+    /// The commit on the loop's branch.
+    pub commit: Option<String>,
+    /// Its commands, in order, with the effect each belongs to.
+    pub commands: Vec<CommandRow>,
+    /// Attempts that were given up (interrupted, or the host died): notes, not trials.
+    pub repeated: Vec<String>,
+    /// When its first effect was announced.
+    pub started_at: Option<Micros>,
+    /// When it was decided.
+    pub decided_at: Option<Micros>,
+}
+
+/// A command of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CommandRow {
+    /// The effect.
+    pub effect: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// How it went.
+    pub ran: Ran,
+    /// What it used.
+    pub usage: Usage,
+}
+
+impl TrialRow {
+    /// A row without anything known yet.
+    pub fn new(trial: u64, branch: &str) -> Self {
+        Self {
+            trial,
+            branch: branch.to_owned(),
+            segment: None,
+            origin: None,
+            outcome: None,
+            why: String::new(),
+            value: None,
+            against: None,
+            values: BTreeMap::new(),
+            readings: Vec::new(),
+            policy: None,
+            tree: None,
+            candidate: None,
+            commit: None,
+            commands: Vec::new(),
+            repeated: Vec::new(),
+            started_at: None,
+            decided_at: None,
+        }
+    }
+
+    /// Folds one event of the trial.
+    pub fn apply(&mut self, event: &Event) {
+        match event.kind.as_str() {
+            kernel_kind::EFFECT_ANNOUNCED => {
+                self.started_at.get_or_insert(event.time);
+            }
+            kernel_kind::EFFECT_SETTLED => self.settle(event),
+            kernel_kind::EFFECT_ABANDONED => self.repeat(event),
+            kind::TRIAL_DECIDED => {
+                if let Ok(decided) = kernel::body::<Decided>(event) {
+                    self.decide(decided, event.time);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, event: &Event) {
+        let Some(effect) = &event.effect else { return };
+        let Ok(settlement) = kernel::body::<Settlement>(event) else {
+            return;
+        };
+        let part = effect.as_str().split('/').nth(1).unwrap_or("");
+        let ran = match part {
+            "propose" => result::<Proposed>(&settlement).map(|proposed| {
+                self.candidate = proposed.candidate;
+                proposed.ran
+            }),
+            "measure" | "target" => result::<Measured>(&settlement).map(|measured| measured.ran),
+            "reapply" => {
+                if let Some(Reapplied::Applied { candidate }) = result(&settlement) {
+                    self.candidate = Some(candidate);
+                }
+                None
+            }
+            "keep" => {
+                match result::<Kept>(&settlement) {
+                    Some(Kept::Committed { commit, .. }) => self.commit = Some(commit),
+                    Some(Kept::Rewritten { candidate }) => self.candidate = Some(candidate),
+                    _ => {}
+                }
+                None
+            }
+            _ => None,
+        };
+        if let Some(ran) = ran {
+            self.commands.push(CommandRow {
+                effect: effect.as_str().to_owned(),
+                attempt: event.attempt.unwrap_or(1),
+                ran,
+                usage: settlement.usage,
+            });
+        }
+    }
+
+    fn repeat(&mut self, event: &Event) {
+        let Ok(abandoned) = kernel::body::<kernel::EffectAbandoned>(event) else {
+            return;
+        };
+        let why = match abandoned.why {
+            kernel::AbandonedWhy::Interrupted => "was interrupted",
+            kernel::AbandonedWhy::HostDied => "was cut off when its host died",
+            kernel::AbandonedWhy::Unwanted => "was not wanted any more",
+        };
+        let effect = event.effect.as_ref().map_or("", |effect| effect.as_str());
+        let attempt = event.attempt.unwrap_or(1);
+        self.repeated
+            .push(format!("attempt {attempt} of {effect} {why}"));
+    }
+
+    fn decide(&mut self, decided: Decided, at: Micros) {
+        self.segment = Some(decided.segment);
+        self.origin = Some(decided.origin);
+        self.outcome = Some(decided.outcome);
+        self.why = decided.why;
+        self.value = decided.value;
+        self.against = decided.against;
+        self.values = decided.values;
+        self.readings = decided.readings;
+        self.policy = Some(decided.policy);
+        self.tree = decided.tree;
+        self.decided_at = Some(at);
+    }
+
+    /// Wall clock of all its commands together; none where one of them isn't known.
+    pub fn commands_us(&self) -> Option<u64> {
+        self.commands
+            .iter()
+            .map(|command| command.usage.wall_us)
+            .sum()
+    }
+
+    /// The end of the last command's output.
+    pub fn tail(&self) -> &str {
+        self.commands
+            .last()
+            .map_or("", |command| command.ran.tail.as_str())
+    }
+}
+
+fn result<T: DeserializeOwned>(settlement: &Settlement) -> Option<T> {
+    T::deserialize(&settlement.result).ok()
+}
+
+/// One trial in full; none where the run has no such trial.
+pub fn trial_row(store: &Store, run: &RunId, trial: u64) -> Result<Option<TrialRow>, EngineError> {
+    let entries = store.events_of_trial(run, trial)?;
+    let Some(first) = entries.first() else {
+        return Ok(None);
+    };
+    let branch = first
+        .sealed
+        .event
+        .scope
+        .branch
+        .as_ref()
+        .map_or("main", |branch| branch.as_str());
+    let mut row = TrialRow::new(trial, branch);
+    for entry in &entries {
+        row.apply(&entry.sealed.event);
+    }
+    Ok(Some(row))
+}
+
+/// The decided trials of a run from their decisions alone, so that a listing of ten thousand reads
+/// nothing else. What only their commands tell is left out.
+pub fn decided_rows(
+    store: &Store,
+    run: &RunId,
+    select: Select,
+) -> Result<Vec<TrialRow>, EngineError> {
+    let mut rows = Vec::new();
+    for entry in store.events_of_kind(run, kind::TRIAL_DECIDED, select)? {
+        let scope = &entry.sealed.event.scope;
+        let branch = scope
+            .branch
+            .as_ref()
+            .map_or("main", |branch| branch.as_str());
+        let mut row = TrialRow::new(scope.trial.unwrap_or(0), branch);
+        row.apply(&entry.sealed.event);
+        rows.push(row);
+    }
+    Ok(rows)
+}
