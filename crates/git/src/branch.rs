@@ -5,7 +5,7 @@
 //! that branch, this is said and nothing is fought over: the commit stays in the store.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::disk;
 use crate::error::GitError;
@@ -140,20 +140,7 @@ impl UserBranch {
     fn copy(&self, store: &mut ObjectStore, commit: &Oid, known: &Oid) -> Result<(), GitError> {
         let listed = store.list_objects(commit, known)?;
         store.copy_out(&listed, &self.git)?;
-        let objects = self.common_dir.join("objects");
-        let mut fan_outs: Vec<&[u8]> = listed
-            .split(|byte| *byte == b'\n')
-            .filter_map(|line| line.get(..2))
-            .collect();
-        fan_outs.sort_unstable();
-        fan_outs.dedup();
-        for fan_out in fan_outs {
-            let directory = objects.join(String::from_utf8_lossy(fan_out).as_ref());
-            if directory.is_dir() {
-                disk::sync_directory(&directory)?;
-            }
-        }
-        disk::sync_directory(&objects)
+        sync_fan_outs(&self.common_dir, &listed)
     }
 
     /// The user's repository must be able to walk everything the branch will reach.
@@ -191,18 +178,7 @@ impl UserBranch {
                 None => error,
             });
         }
-        // With references stored as files, the names on the way have to be synced too.
-        let path = self.common_dir.join(&self.reference);
-        if path.is_file() {
-            let top = self.common_dir.join("refs");
-            for directory in path.ancestors().skip(1) {
-                disk::sync_directory(directory)?;
-                if directory == top {
-                    break;
-                }
-            }
-        }
-        Ok(())
+        sync_reference(&self.common_dir, &self.reference)
     }
 
     /// A branch `loopwright` or `loopwright/<loop>` leaves no room for ours below it.
@@ -219,6 +195,39 @@ impl UserBranch {
         }
         Ok(None)
     }
+}
+
+/// Syncs the directories that listed objects (one a line) lie in as loose files.
+pub(crate) fn sync_fan_outs(common_dir: &Path, listed: &[u8]) -> Result<(), GitError> {
+    let objects = common_dir.join("objects");
+    let mut fan_outs: Vec<&[u8]> = listed
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| line.get(..2))
+        .collect();
+    fan_outs.sort_unstable();
+    fan_outs.dedup();
+    for fan_out in fan_outs {
+        let directory = objects.join(String::from_utf8_lossy(fan_out).as_ref());
+        if directory.is_dir() {
+            disk::sync_directory(&directory)?;
+        }
+    }
+    disk::sync_directory(&objects)
+}
+
+/// With references stored as files, the names on the way to one have to be synced too.
+pub(crate) fn sync_reference(common_dir: &Path, reference: &str) -> Result<(), GitError> {
+    let path = common_dir.join(reference);
+    if path.is_file() {
+        let top = common_dir.join("refs");
+        for directory in path.ancestors().skip(1) {
+            disk::sync_directory(directory)?;
+            if directory == top {
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 impl ObjectStore {

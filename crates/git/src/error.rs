@@ -143,6 +143,11 @@ pub enum Refusal {
     /// The work tree is dirty and the loop is to work in it.
     #[error("the work tree has changes that are not committed ({}); commit or stash them, or run without --in-place", join(.0))]
     Dirty(Vec<RepoPath>),
+    /// A sparse checkout and the loop is to work in it.
+    #[error(
+        "the checkout is sparse; run `git sparse-checkout disable` first, or run without --in-place"
+    )]
+    SparseInPlace,
     /// HEAD is detached and the loop is to move a branch.
     #[error("HEAD is detached; check out a branch first, or run without --in-place")]
     Detached,

@@ -15,6 +15,7 @@ mod disk;
 pub mod error;
 pub mod git;
 mod hash;
+pub mod in_place;
 mod place;
 pub mod proposer;
 mod reader;
@@ -30,6 +31,7 @@ mod worktree;
 pub use adopt::{Adopted, Obstacle, adopt_branch, adopt_candidate};
 pub use branch::{Published, UserBranch};
 pub use error::{GitError, Refusal};
+pub use in_place::{InPlace, InPlaceCommit};
 pub use proposer::{AgentHead, ProposerRepository, Snapshot};
 pub use store::{CommitFacts, CommitSpec, ObjectStore, Person};
 pub use types::{

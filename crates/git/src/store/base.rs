@@ -97,6 +97,27 @@ impl ObjectStore {
         Ok(())
     }
 
+    /// Copies a commit made elsewhere on top of one the store has, and makes it durable.
+    pub(crate) fn import_new(
+        &mut self,
+        from: &Git,
+        commit: &Oid,
+        known: &Oid,
+    ) -> Result<(), GitError> {
+        let (hex, known) = (commit.to_hex(), format!("^{known}"));
+        let listed = from.run(["rev-list", "--objects", &hex, &known])?;
+        let unpacking = ["unpack-objects", "-q", "--strict"];
+        pipe_objects(from, &listed, &self.git, unpacking)?;
+        for line in listed.split(|byte| *byte == b'\n') {
+            let end = line.iter().position(|byte| *byte == b' ');
+            if let Some(oid) = Oid::from_hex(&line[..end.unwrap_or(line.len())]) {
+                self.expect_durable(oid);
+            }
+        }
+        self.make_durable()?;
+        Ok(())
+    }
+
     /// Names everything `commit` has and `known` has not, one object a line.
     pub(crate) fn list_objects(&self, commit: &Oid, known: &Oid) -> Result<Vec<u8>, GitError> {
         let (commit, known) = (commit.to_hex(), format!("^{known}"));

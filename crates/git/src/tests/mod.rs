@@ -3,5 +3,6 @@
 mod adopt;
 mod branch;
 mod discover;
+mod in_place;
 mod proposer;
 mod store;

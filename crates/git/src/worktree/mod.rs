@@ -14,6 +14,7 @@ mod mirror;
 mod restore;
 mod scan;
 mod stamp;
+mod take_over;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,204 @@
+//! Configuration and hooks of the user's repository: recorded, compared, put back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use super::undone;
+use crate::error::GitError;
+use crate::git::split_nul;
+use crate::types::{RepoPath, TreeListing};
+use crate::user::{UserRepository, quiet};
+use crate::worktree::RefusedPath;
+
+/// Files of the shared git directory that git obeys.
+const OBEYED: &[&str] = &[
+    "config",
+    "info/exclude",
+    "info/attributes",
+    "info/grafts",
+    "objects/info/alternates",
+    "shallow",
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Content {
+    File(Vec<u8>, u32),
+    Link(PathBuf),
+}
+
+/// What git obeys in a repository, as it was before a proposal.
+#[derive(Debug)]
+pub(super) struct Guard {
+    top: PathBuf,
+    singles: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
+    known: BTreeMap<PathBuf, Content>,
+    /// Paths of the tree itself that git obeys: tracked hooks, included configuration.
+    in_tree: Vec<RepoPath>,
+    /// Files of the tree below a guarded directory; they belong to the proposal.
+    tracked: Vec<PathBuf>,
+}
+
+impl Guard {
+    pub(super) fn record(user: &UserRepository, listing: &TreeListing) -> Result<Self, GitError> {
+        let git = quiet(user.as_user());
+        let hooks = user.as_user().text(["rev-parse", "--git-path", "hooks"])?;
+        let hooks = user.top.join(hooks);
+        let mut singles: Vec<PathBuf> = OBEYED
+            .iter()
+            .map(|name| user.common_dir.join(name))
+            .collect();
+        singles.push(user.git_dir.join("config.worktree"));
+        let mut in_tree = Vec::new();
+        let origins = git.run(["config", "--list", "--show-origin", "--name-only", "-z"])?;
+        for record in split_nul(&origins) {
+            if let Some(file) = record.strip_prefix(b"file:") {
+                let path = user.top.join(std::ffi::OsStr::from_bytes(file));
+                in_tree.extend(inside(&user.top, &path));
+            }
+        }
+        in_tree.extend(inside(&user.top, &hooks));
+        in_tree.retain(|path| !path.as_bytes().starts_with(b".git/"));
+        in_tree.sort();
+        in_tree.dedup();
+        let tracked = in_tree
+            .iter()
+            .flat_map(|above| {
+                listing
+                    .keys()
+                    .filter(move |path| *path == above || path.is_below(above))
+                    .map(|path| path.to_path(&user.top))
+            })
+            .collect();
+        let mut guard = Self {
+            top: user.top.clone(),
+            singles,
+            directories: vec![hooks, user.common_dir.join("hooks")],
+            known: BTreeMap::new(),
+            in_tree,
+            tracked,
+        };
+        guard.known = guard.read()?;
+        Ok(guard)
+    }
+
+    /// True if git would obey the file at this path of the tree.
+    pub(super) fn obeys(&self, path: &RepoPath) -> bool {
+        self.in_tree
+            .iter()
+            .any(|obeyed| obeyed == path || path.is_below(obeyed))
+    }
+
+    fn read(&self) -> Result<BTreeMap<PathBuf, Content>, GitError> {
+        let mut found = BTreeMap::new();
+        for path in &self.singles {
+            if let Some(content) = read(path)? {
+                found.insert(path.clone(), content);
+            }
+        }
+        for directory in &self.directories {
+            self.read_directory(directory, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn read_directory(
+        &self,
+        directory: &Path,
+        found: &mut BTreeMap<PathBuf, Content>,
+    ) -> Result<(), GitError> {
+        let entries = match fs::read_dir(directory) {
+            Ok(entries) => entries,
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                return Ok(());
+            }
+            Err(error) => return Err(GitError::io("read", directory)(error)),
+        };
+        for entry in entries {
+            let path = entry.map_err(GitError::io("read", directory))?.path();
+            let is_directory = fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_dir());
+            if is_directory {
+                self.read_directory(&path, found)?;
+            } else if !self.tracked.contains(&path)
+                && let Some(content) = read(&path)?
+            {
+                found.insert(path, content);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes everything as it was recorded; says what had been changed.
+    pub(super) fn put_back(&self) -> Result<Vec<RefusedPath>, GitError> {
+        let mut undone_here = Vec::new();
+        let found = self.read()?;
+        for path in found.keys().filter(|path| !self.known.contains_key(*path)) {
+            fs::remove_file(path).map_err(GitError::io("remove", path))?;
+            undone_here.push(self.words(path, "it was removed: git would have obeyed it"));
+        }
+        for (path, content) in &self.known {
+            if found.get(path) == Some(content) {
+                continue;
+            }
+            put(path, content)?;
+            undone_here.push(self.words(path, "it was put back: git would have obeyed it"));
+        }
+        Ok(undone_here)
+    }
+
+    fn words(&self, path: &Path, why: &str) -> RefusedPath {
+        let shown = path.strip_prefix(&self.top).unwrap_or(path);
+        undone(&shown.to_string_lossy(), why)
+    }
+}
+
+fn inside(top: &Path, path: &Path) -> Option<RepoPath> {
+    let below = path.strip_prefix(top).ok()?;
+    Some(RepoPath::new(below.as_os_str().as_bytes()))
+}
+
+fn read(path: &Path) -> Result<Option<Content>, GitError> {
+    let facts = match fs::symlink_metadata(path) {
+        Ok(facts) => facts,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(GitError::io("look at", path)(error)),
+    };
+    if facts.is_symlink() {
+        let target = fs::read_link(path).map_err(GitError::io("read", path))?;
+        return Ok(Some(Content::Link(target)));
+    }
+    if !facts.is_file() {
+        // A pipe, a socket, a directory: whatever it is, it is not what was there.
+        return Ok(Some(Content::File(Vec::new(), u32::MAX)));
+    }
+    let content = fs::read(path).map_err(GitError::io("read", path))?;
+    Ok(Some(Content::File(
+        content,
+        facts.permissions().mode() & 0o7777,
+    )))
+}
+
+fn put(path: &Path, content: &Content) -> Result<(), GitError> {
+    if fs::remove_file(path).is_err() && path.is_dir() {
+        fs::remove_dir_all(path).map_err(GitError::io("remove", path))?;
+    }
+    let written = match (path.parent(), content) {
+        (Some(parent), Content::Link(target)) => {
+            fs::create_dir_all(parent).and_then(|()| symlink(target, path))
+        }
+        (Some(parent), Content::File(bytes, mode)) => fs::create_dir_all(parent)
+            .and_then(|()| fs::write(path, bytes))
+            .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(*mode))),
+        (None, _) => Ok(()),
+    };
+    written.map_err(GitError::io("write", path))
+}

@@ -1,0 +1,281 @@
+//! Working in the user's own checkout (`--in-place`): the checked-out branch itself moves.
+//!
+//! The checkout must be clean at the start. While a proposal runs, its repository is in a
+//! stranger's hands: configuration, hooks, references and HEAD are recorded before
+//! ([`InPlace::begin`]) and put back after ([`InPlace::snapshot`]) before any git is run, so
+//! nothing the proposer configured is ever used. The work tree is read and restored by the
+//! engine's own walk; ignored files of the user's stay.
+
+mod guard;
+mod references;
+
+use std::path::Path;
+
+use crate::adopt::{Obstacle, obstacle, refuse_unready};
+use crate::branch::{sync_fan_outs, sync_reference};
+use crate::error::{GitError, Refusal};
+use crate::git::words;
+use crate::proposer::{AgentHead, Snapshot};
+use crate::store::ObjectStore;
+use crate::types::{Oid, RepoPath};
+use crate::user::UserRepository;
+use crate::worktree::{Extras, RefusedPath, WorkTree};
+use guard::Guard;
+use references::References;
+
+/// What a merge, rebase or the like leaves in a git directory, and locks of a git that died.
+const LEFTOVERS: &[&str] = &[
+    "index.lock",
+    "HEAD.lock",
+    "MERGE_HEAD",
+    "MERGE_MODE",
+    "MERGE_MSG",
+    "AUTO_MERGE",
+    "SQUASH_MSG",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "BISECT_LOG",
+    "BISECT_START",
+    "rebase-merge",
+    "rebase-apply",
+    "sequencer",
+];
+
+/// The user's checkout as the place of proposals.
+#[derive(Debug)]
+pub struct InPlace {
+    user: UserRepository,
+    work: WorkTree,
+    reference: String,
+    guard: Guard,
+    references: References,
+}
+
+/// How committing in the user's checkout went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InPlaceCommit {
+    /// The branch holds exactly what was measured.
+    Committed {
+        /// The new commit.
+        commit: Oid,
+    },
+    /// A hook of the user's changed the content; what was committed was not measured.
+    Rewritten {
+        /// The new commit.
+        commit: Oid,
+        /// Its tree.
+        tree: Oid,
+    },
+    /// No commit was made; the checkout holds the candidate until it is restored.
+    Refused(Obstacle),
+}
+
+impl InPlace {
+    /// Takes over a clean checkout. `state_dir` is a place of ours for small files.
+    pub fn open(
+        state_dir: &Path,
+        user: &UserRepository,
+        store: &mut ObjectStore,
+    ) -> Result<Self, GitError> {
+        refuse_unready(user)?;
+        if user.sparse {
+            return Err(Refusal::SparseInPlace.into());
+        }
+        let dirty = user.dirty()?;
+        if !dirty.is_clean() {
+            let paths = dirty.modified.into_iter().chain(dirty.untracked);
+            return Err(Refusal::Dirty(paths.collect()).into());
+        }
+        let Some(branch) = &user.branch else {
+            return Err(Refusal::Detached.into());
+        };
+        std::fs::create_dir_all(state_dir).map_err(GitError::io("make directory", state_dir))?;
+        let excludes = state_dir.join("exclude");
+        std::fs::write(&excludes, user.excludes()).map_err(GitError::io("write", &excludes))?;
+        store.import_base(user, &user.head)?;
+        let tree = store.read_commit(&user.head)?.tree;
+        let listing = store.checkout_listing(&tree)?;
+        let mut work = WorkTree::new(&user.top, store.format(), tree, &excludes);
+        work.take_over(tree, &listing)?;
+        Ok(Self {
+            reference: format!("refs/heads/{branch}"),
+            guard: Guard::record(user, &listing)?,
+            references: References::record(user)?,
+            user: user.clone(),
+            work,
+        })
+    }
+
+    /// Records configuration, hooks and references: a proposal is about to start.
+    pub fn begin(&mut self) -> Result<(), GitError> {
+        self.guard = Guard::record(&self.user, self.work.listing())?;
+        self.references = References::record(&self.user)?;
+        Ok(())
+    }
+
+    /// Stores what the proposer left, after putting back what it did to the repository itself.
+    ///
+    /// What was put back is in `refused`. Nothing of the proposer's may be running any more.
+    pub fn snapshot(&mut self, store: &mut ObjectStore) -> Result<Snapshot, GitError> {
+        self.take(store, false)
+    }
+
+    /// The same without believing any stamp.
+    pub fn full_snapshot(&mut self, store: &mut ObjectStore) -> Result<Snapshot, GitError> {
+        self.take(store, true)
+    }
+
+    fn take(&mut self, store: &mut ObjectStore, full: bool) -> Result<Snapshot, GitError> {
+        let mut refused = self.guard.put_back()?;
+        self.remove_leftovers();
+        let agent_head = self.agent_head()?;
+        refused.extend(self.references.put_back(&self.user)?);
+        let collected = self.work.collect(store, full)?;
+        let Some(collected) = collected else {
+            return Ok(Snapshot {
+                tree: self.work.tree(),
+                changes: Vec::new(),
+                refused,
+                agent_head,
+                removed: true,
+            });
+        };
+        refused.extend(collected.refused);
+        Ok(Snapshot {
+            tree: collected.tree,
+            changes: collected.changes,
+            refused,
+            agent_head,
+            removed: false,
+        })
+    }
+
+    fn agent_head(&self) -> Result<Option<AgentHead>, GitError> {
+        let git = self.user.hermetic();
+        let Some(oid) = git.resolve("HEAD^{commit}")? else {
+            return Ok(None);
+        };
+        if self.references.get(&self.reference) == Some(oid) {
+            return Ok(None);
+        }
+        let branch = git.output(["symbolic-ref", "--quiet", "--short", "HEAD"], b"")?;
+        let branch = String::from_utf8_lossy(&branch.stdout).trim().to_owned();
+        let message = git.text(["log", "-1", "--format=%B", &oid.to_hex()])?;
+        Ok(Some(AgentHead {
+            oid,
+            branch: (!branch.is_empty()).then_some(branch),
+            message: Some(message),
+        }))
+    }
+
+    /// Brings checkout, index and branch to a commit that the user's repository has.
+    pub fn restore(&mut self, store: &mut ObjectStore, commit: &Oid) -> Result<(), GitError> {
+        self.guard.put_back()?;
+        self.remove_leftovers();
+        let git = self.user.hermetic();
+        git.run(["symbolic-ref", "HEAD", &self.reference])?;
+        git.run(["update-ref", &self.reference, &commit.to_hex()])?;
+        let tree = store.read_commit(commit)?.tree;
+        self.bring_to(store, tree)?;
+        self.references = References::record(&self.user)?;
+        Ok(())
+    }
+
+    /// Work tree and index at a tree; HEAD stays.
+    fn bring_to(&mut self, store: &mut ObjectStore, tree: Oid) -> Result<(), GitError> {
+        let listing = store.checkout_listing(&tree)?;
+        self.work
+            .restore(store, tree, &listing, Extras::KeepIgnored)?;
+        let git = self.user.hermetic().with_work_tree(&self.user.top);
+        git.run(["read-tree", "--reset", &tree.to_hex()])?;
+        git.output(["update-index", "-q", "--refresh"], b"")?;
+        Ok(())
+    }
+
+    /// Commits a candidate on the checked-out branch with the user's hooks and signing.
+    ///
+    /// After anything but `Committed`, [`restore`](Self::restore) brings the incumbent back.
+    pub fn commit(
+        &mut self,
+        store: &mut ObjectStore,
+        tree: &Oid,
+        message: &str,
+    ) -> Result<InPlaceCommit, GitError> {
+        self.guard.put_back()?;
+        let head = self
+            .references
+            .get(&self.reference)
+            .ok_or_else(|| Refusal::NoCommits(self.user.top.clone()))?;
+        let before = store.read_commit(&head)?.tree;
+        if let Some(path) = self.touches_what_git_obeys(store, &before, tree)? {
+            return Ok(InPlaceCommit::Refused(Obstacle::Failed(format!(
+                "the proposal changes {path}, which git itself would run or obey while committing"
+            ))));
+        }
+        let listed = store.list_trees(&[*tree])?;
+        store.copy_out(&listed, &self.user.hermetic())?;
+        self.bring_to(store, *tree)?;
+        let git = self.user.as_user().syncing();
+        let git = git.with_variable("GIT_EDITOR", "true");
+        let arguments = ["commit", "--quiet", "--allow-empty", "-F", "-"];
+        let output = git.output(arguments, message.as_bytes())?;
+        if !output.status.success() {
+            return Ok(InPlaceCommit::Refused(obstacle(&words(&output))));
+        }
+        self.committed(store, &head, tree)
+    }
+
+    fn committed(
+        &mut self,
+        store: &mut ObjectStore,
+        parent: &Oid,
+        expected: &Oid,
+    ) -> Result<InPlaceCommit, GitError> {
+        let git = self.user.hermetic();
+        let missing = || GitError::unexpected("the commit made just now can't be found");
+        let commit = git.resolve("HEAD^{commit}")?.ok_or_else(missing)?;
+        let tree = git.resolve("HEAD^{tree}")?.ok_or_else(missing)?;
+        store.import_new(&git, &commit, parent)?;
+        let listed = store.list_objects(&commit, parent)?;
+        sync_fan_outs(&self.user.common_dir, &listed)?;
+        sync_reference(&self.user.common_dir, &self.reference)?;
+        self.references = References::record(&self.user)?;
+        Ok(if tree == *expected {
+            InPlaceCommit::Committed { commit }
+        } else {
+            InPlaceCommit::Rewritten { commit, tree }
+        })
+    }
+
+    /// A changed path that is a hook or a configuration file in use.
+    fn touches_what_git_obeys(
+        &self,
+        store: &mut ObjectStore,
+        before: &Oid,
+        after: &Oid,
+    ) -> Result<Option<RepoPath>, GitError> {
+        let changes = store.diff(before, after)?;
+        Ok(changes
+            .into_iter()
+            .map(|change| change.path)
+            .find(|path| self.guard.obeys(path)))
+    }
+
+    fn remove_leftovers(&self) {
+        for name in LEFTOVERS {
+            let path = self.user.git_dir.join(name);
+            // Whatever it is; usually there is nothing.
+            if std::fs::remove_file(&path).is_err() {
+                let _ = std::fs::remove_dir_all(&path);
+            }
+        }
+    }
+}
+
+/// Words for something the proposer did to the repository that was undone.
+fn undone(what: &str, why: &str) -> RefusedPath {
+    RefusedPath {
+        path: RepoPath::from(what),
+        why: why.to_owned(),
+    }
+}

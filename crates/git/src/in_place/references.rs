@@ -1,0 +1,85 @@
+//! HEAD and references of the user's repository around a proposal.
+
+use std::collections::BTreeMap;
+
+use super::undone;
+use crate::error::GitError;
+use crate::types::Oid;
+use crate::user::UserRepository;
+use crate::worktree::RefusedPath;
+
+/// Where HEAD and all references were before a proposal.
+#[derive(Debug)]
+pub(super) struct References {
+    head: String,
+    known: BTreeMap<String, Oid>,
+}
+
+impl References {
+    pub(super) fn record(user: &UserRepository) -> Result<Self, GitError> {
+        Ok(Self {
+            head: user.hermetic().text(["symbolic-ref", "HEAD"])?,
+            known: read(user)?,
+        })
+    }
+
+    pub(super) fn get(&self, reference: &str) -> Option<Oid> {
+        self.known.get(reference).copied()
+    }
+
+    /// Undoes what a proposal did to branches and tags; says what that was.
+    pub(super) fn put_back(&self, user: &UserRepository) -> Result<Vec<RefusedPath>, GitError> {
+        let git = user.hermetic();
+        let found = read(user)?;
+        let mut orders = String::new();
+        let mut undone_here = Vec::new();
+        for (name, oid) in found
+            .iter()
+            .filter(|(name, _)| !self.known.contains_key(*name))
+        {
+            orders.push_str(&format_order("delete", name, &[oid]));
+            undone_here.push(undone(
+                name,
+                &format!("it was removed again; it pointed at {oid}"),
+            ));
+        }
+        for (name, oid) in &self.known {
+            let now = found.get(name);
+            if now != Some(oid) {
+                orders.push_str(&format_order("update", name, &[oid]));
+                let was = now.map_or_else(|| "gone".to_owned(), |now| format!("moved to {now}"));
+                undone_here.push(undone(name, &format!("it was put back; it was {was}")));
+            }
+        }
+        // HEAD first: a branch that is checked out can't be deleted under it.
+        git.run(["symbolic-ref", "HEAD", &self.head])?;
+        if !orders.is_empty() {
+            git.run_with(["update-ref", "--stdin"], orders.as_bytes())?;
+        }
+        Ok(undone_here)
+    }
+}
+
+fn format_order(order: &str, name: &str, oids: &[&Oid]) -> String {
+    let mut line = format!("{order} {name}");
+    for oid in oids {
+        line.push(' ');
+        line.push_str(&oid.to_hex());
+    }
+    line.push('\n');
+    line
+}
+
+fn read(user: &UserRepository) -> Result<BTreeMap<String, Oid>, GitError> {
+    let format = "--format=%(objectname) %(refname)";
+    let text = user.hermetic().text(["for-each-ref", format])?;
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        if let Some((oid, name)) = line.split_once(' ')
+            && let Some(oid) = Oid::from_hex(oid.as_bytes())
+        {
+            found.insert(name.to_owned(), oid);
+        }
+    }
+    Ok(found)
+}
