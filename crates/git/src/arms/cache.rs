@@ -6,7 +6,7 @@
 //! Modes and modification times come along, so that build tools can use what they find; names
 //! that share a file go on sharing it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -34,6 +34,8 @@ struct Entry {
     names: u64,
     /// Length of the path that a pattern names, at or above this one.
     root: usize,
+    /// A directory the arm's own tree needs too.
+    of_the_tree: bool,
     /// A directory whose content is too deep to be listed.
     too_deep: bool,
 }
@@ -80,7 +82,9 @@ pub(crate) fn inherit(
 ) -> Result<Copied, ArmsError> {
     let mut wanted = survey(from, patterns)?;
     wanted.retain(|path, entry| has_place(path, entry, to.plan, patterns));
-    let present = survey(to, patterns)?;
+    drop_empty_tree_directories(&mut wanted);
+    let mut present = survey(to, patterns)?;
+    present.retain(|_, entry| !entry.of_the_tree);
     let mut copy = Copy {
         source: Opener::new(from.root),
         target: Opener::new(to.root),
@@ -97,6 +101,16 @@ pub(crate) fn inherit(
     copy.finish_directories(&wanted)?;
     copy.pairs.0.retain(|path, _| wanted.contains_key(path));
     Ok(copy.copied)
+}
+
+/// Directories the incumbent's tree needs are carried over only for the cache in them.
+fn drop_empty_tree_directories(wanted: &mut Listing) {
+    let needed: HashSet<RepoPath> = wanted
+        .iter()
+        .filter(|(_, entry)| !entry.of_the_tree)
+        .flat_map(|(path, _)| std::iter::successors(path.parent(), RepoPath::parent))
+        .collect();
+    wanted.retain(|path, entry| !entry.of_the_tree || needed.contains(path));
 }
 
 /// True if the arm that is brought to `plan` has room for this piece of cache.
@@ -180,7 +194,7 @@ impl Survey<'_> {
             self.end.plan.find(path).is_some()
         };
         let too_deep = kind == FileType::Directory && depth >= DEPTH;
-        if !of_the_tree {
+        if kind == FileType::Directory || !of_the_tree {
             let Some(stat) = disk::stat(fd, name)? else {
                 return Ok(());
             };
@@ -189,6 +203,7 @@ impl Survey<'_> {
                 stamp: Stamp::of(&stat),
                 names: link_count(&stat),
                 root,
+                of_the_tree,
                 too_deep,
             };
             self.found.insert(path.clone(), entry);

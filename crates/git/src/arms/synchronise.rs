@@ -5,6 +5,7 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use rustix::fs::AtFlags;
 use rustix::io::Errno;
 
 use crate::arms::disk::{self, Opener};
@@ -54,6 +55,11 @@ pub(crate) fn apply(
         known.remove(path);
         remove(&mut opener, path).map_err(ArmsError::io("remove", &path.to_path(root_path)))?;
     }
+    for path in &work.former {
+        faults.reach("remove former file")?;
+        remove_former(&mut opener, plan, path)
+            .map_err(ArmsError::io("remove", &path.to_path(root_path)))?;
+    }
     opener.forget();
     for path in &work.directories {
         faults.reach("make directory")?;
@@ -80,6 +86,24 @@ fn remove(opener: &mut Opener<'_>, path: &RepoPath) -> rustix::io::Result<()> {
     };
     opener.forget();
     removed
+}
+
+/// Removes a file the tree no longer has from the cache, with the directories only it needed.
+fn remove_former(opener: &mut Opener<'_>, plan: &Plan, path: &RepoPath) -> rustix::io::Result<()> {
+    remove(opener, path)?;
+    let above = std::iter::successors(path.parent(), RepoPath::parent);
+    for directory in above.take_while(|directory| !plan.has_directory(directory)) {
+        let (parent, name) = disk::split(directory.as_bytes());
+        let removed = opener
+            .directory(parent)
+            .and_then(|parent| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR));
+        opener.forget();
+        if removed.is_err() {
+            // Not empty, or not there: both are as they should be.
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn write(
