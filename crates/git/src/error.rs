@@ -140,6 +140,16 @@ pub enum Refusal {
         /// How many more.
         others: usize,
     },
+    /// Files are stored through a filter program of the user's.
+    #[error(
+        "{example} goes through the filter {driver:?} on its way into git, and a loop runs no such program; take the filter out of .gitattributes or the driver out of git's configuration first"
+    )]
+    FilterDriver {
+        /// Its name.
+        driver: String,
+        /// One of the files.
+        example: RepoPath,
+    },
     /// The work tree is dirty and the loop is to work in it.
     #[error("the work tree has changes that are not committed ({}); commit or stash them, or run without --in-place", join(.0))]
     Dirty(Vec<RepoPath>),

@@ -204,7 +204,12 @@ impl UserRepository {
         found
     }
 
-    fn variable(&self, name: &str) -> Option<OsString> {
+    #[cfg(test)]
+    pub(crate) fn set_environment_for_test(&mut self, environment: Environment) {
+        self.environment = environment;
+    }
+
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         let given = self.environment.iter().rev().find(|(key, _)| key == name);
         match given {
             Some((_, value)) => Some(value.clone()),

@@ -114,7 +114,7 @@ impl ObjectStore {
     }
 
     /// Notes that git wrote this object, so that it is synced with ours.
-    pub(super) fn expect_durable(&mut self, oid: Oid) {
+    pub(crate) fn expect_durable(&mut self, oid: Oid) {
         if !self.durable.contains(&oid) && self.loose_path(&oid).exists() {
             self.pending.push(oid);
         }

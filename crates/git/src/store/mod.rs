@@ -50,7 +50,7 @@ pub struct ObjectStore {
     durable: HashSet<Oid>,
     trees: HashMap<Oid, Arc<TreeItems>>,
     listings: VecDeque<(Oid, TreeListing)>,
-    conversions: Conversions,
+    pub(crate) conversions: Conversions,
 }
 
 impl ObjectStore {
@@ -153,9 +153,18 @@ impl ObjectStore {
         self.write(ObjectKind::Tree, b"")
     }
 
-    /// True if the bytes of a checkout differ from the blob's at this path.
-    pub(crate) fn is_converted(&self, path: &RepoPath, mode: Mode) -> bool {
-        mode.is_regular() && self.conversions.touches(path)
+    /// True if the bytes of a checkout may differ from the blob's.
+    pub(crate) fn is_converted(&self, mode: Mode) -> bool {
+        mode.is_regular() && self.conversions.change_checkouts()
+    }
+
+    pub(crate) fn conversions(&self) -> &Conversions {
+        &self.conversions
+    }
+
+    /// Git with the settings the conversions in force need.
+    pub(crate) fn configured(&self, git: Git) -> Git {
+        self.conversions.configure(git)
     }
 
     #[cfg(test)]
@@ -210,7 +219,9 @@ impl Objects for ObjectStore {
         mode: Mode,
         oid: &Oid,
     ) -> Result<Vec<u8>, GitError> {
-        let _ = (path, mode);
+        if self.is_converted(mode) {
+            return self.convert_out(path, oid);
+        }
         self.read_blob(oid)
     }
 }

@@ -2,6 +2,7 @@
 
 mod adopt;
 mod branch;
+mod convert;
 mod discover;
 mod in_place;
 mod proposer;

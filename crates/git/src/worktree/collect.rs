@@ -1,9 +1,12 @@
 //! Reading back which tree the directory holds: what `git add -A` would take, and no more.
 
+use std::io::Read as _;
+
 use rustix::fs::FileType;
 
 use super::ignore::IgnoreRules;
 use super::{Finding, WorkTree};
+use crate::convert::{ToClean, clean};
 use crate::error::GitError;
 use crate::place::{Place, names, open_directory};
 use crate::store::ObjectStore;
@@ -179,13 +182,14 @@ impl WorkTree {
         gathered: &mut Gathered,
     ) -> Result<Vec<Change>, GitError> {
         let mut changes = Vec::with_capacity(gathered.present.len());
+        let mut to_clean = Vec::new();
         for (path, kind, _) in std::mem::take(&mut gathered.present) {
             let before = self.listing.get(&path).copied();
             let after = if kind == FileType::Symlink {
                 let target = place.read_link(path.as_bytes())?;
                 Some((Mode::Link, store.write_blob(&target)?))
             } else {
-                self.store_file(place, store, &path, gathered)?
+                self.store_file(place, store, &path, gathered, &mut to_clean)?
             };
             if after.is_some() {
                 changes.push(Change {
@@ -194,6 +198,10 @@ impl WorkTree {
                     after,
                 });
             }
+        }
+        if !to_clean.is_empty() {
+            let (work_tree, tree) = (self.path(), self.tree());
+            changes.extend(clean(store, work_tree, &tree, &self.listing, to_clean)?);
         }
         Ok(changes)
     }
@@ -204,6 +212,7 @@ impl WorkTree {
         store: &mut ObjectStore,
         path: &RepoPath,
         gathered: &mut Gathered,
+        to_clean: &mut Vec<ToClean>,
     ) -> Result<Option<(Mode, Oid)>, GitError> {
         let full = path.to_path(self.path());
         let Some(mut file) = place.open_file(path.as_bytes())? else {
@@ -219,6 +228,17 @@ impl WorkTree {
             0 => Mode::File,
             _ => Mode::Executable,
         };
+        if store.conversions().may_clean() {
+            let mut content = Vec::new();
+            file.read_to_end(&mut content)
+                .map_err(GitError::io("read", &full))?;
+            if store.conversions().cleans(&content) {
+                let path = path.clone();
+                to_clean.push(ToClean { path, mode });
+                return Ok(None);
+            }
+            return Ok(Some((mode, store.write_blob(&content)?)));
+        }
         let oid = store.write_blob_from(&mut file, facts.len(), &full)?;
         Ok(Some((mode, oid)))
     }

@@ -20,6 +20,10 @@ impl WorkTree {
         listing: &TreeListing,
         extras: Extras,
     ) -> Result<(), GitError> {
+        if store.use_attributes_of(listing)? {
+            // Files whose blobs are the same may have to look different.
+            self.directory_mode = 0;
+        }
         let mut place = self.open_or_start_over()?;
         let findings = self.scan(&place, false)?;
         let mut writes: BTreeSet<RepoPath> = BTreeSet::new();
@@ -151,7 +155,7 @@ impl WorkTree {
             return Ok(());
         }
         let content = store.checkout_bytes(path, mode, &oid)?;
-        let disk = if store.is_converted(path, mode) {
+        let disk = if store.is_converted(mode) {
             hash_object(self.format, ObjectKind::Blob, &content)?
         } else {
             oid
