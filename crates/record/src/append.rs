@@ -2,7 +2,7 @@
 
 use loopwright_core::batch::{Batch, Head};
 use loopwright_core::event::{Event, Sealed, id_of};
-use loopwright_core::ids::RunId;
+use loopwright_core::ids::{EffectId, RunId};
 use loopwright_core::kernel::{self, InvocationBegun, InvocationEnded, RunEnded, RunStarted, kind};
 use rusqlite::{Connection, ErrorCode, params};
 
@@ -237,7 +237,7 @@ fn insert_event(
             batch.header.n.cast_signed(),
             event.kind,
             part_of(event),
-            event.effect.as_ref().map(|effect| effect.as_str()),
+            event.effect.as_ref().map(EffectId::as_str),
             event.attempt,
             sealed.id.as_bytes().as_slice(),
             sealed.bytes,
@@ -261,15 +261,37 @@ pub fn duplicate(run: &RunId, event: &Event) -> Option<AppendError> {
     })
 }
 
-/// What a batch changes in its run's row besides the head. The row's last values win.
+/// What events change in their run's row besides the head.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The open invocation: none where the batch says nothing about it.
-    pub invocation: Option<Option<u64>>,
+    /// The open invocation.
+    pub invocation: Invocation,
     /// How the last invocation ended: reason and words.
     pub last: Option<(String, String)>,
     /// How the run ended: reason and words.
     pub ended: Option<(String, String)>,
+}
+
+/// What events say about the open invocation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Invocation {
+    /// Nothing.
+    #[default]
+    Unchanged,
+    /// This one is open.
+    Open(u64),
+    /// None is open.
+    Closed,
+}
+
+impl Invocation {
+    /// The number for the run's row.
+    pub fn number(self) -> Option<i64> {
+        match self {
+            Self::Open(number) => Some(number.cast_signed()),
+            Self::Unchanged | Self::Closed => None,
+        }
+    }
 }
 
 impl Progress {
@@ -278,12 +300,12 @@ impl Progress {
         match event.kind.as_str() {
             kind::INVOCATION_BEGUN => {
                 if let Ok(begun) = kernel::body::<InvocationBegun>(event) {
-                    self.invocation = Some(Some(begun.invocation));
+                    self.invocation = Invocation::Open(begun.invocation);
                 }
             }
             kind::INVOCATION_ENDED => {
                 if let Ok(ended) = kernel::body::<InvocationEnded>(event) {
-                    self.invocation = Some(None);
+                    self.invocation = Invocation::Closed;
                     self.last = Some((ended.ending.reason, ended.ending.words));
                 }
             }
@@ -318,10 +340,10 @@ fn update_run(connection: &Connection, number: i64, batch: &Batch) -> Result<(),
             last.id.as_bytes().as_slice(),
             last.event.time.0,
         ])?;
-    if let Some(invocation) = progress.invocation {
+    if progress.invocation != Invocation::Unchanged {
         connection
             .prepare_cached("UPDATE run SET invocation = ?2 WHERE number = ?1")?
-            .execute(params![number, invocation.map(u64::cast_signed)])?;
+            .execute(params![number, progress.invocation.number()])?;
     }
     if let Some((reason, words)) = progress.last {
         connection

@@ -50,9 +50,11 @@ impl From<rusqlite::Error> for StorageError {
             rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
                 ErrorCode::DiskFull => Self::Full,
                 ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Self::ReadOnly(text),
-                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged(text),
+                // The unknown one is SQLite's general error: a table that isn't there any more.
+                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown => {
+                    Self::Damaged(text)
+                }
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy(text),
-                ErrorCode::Unknown => Self::Damaged(text),
                 _ => Self::Io(text),
             },
             // Whatever doesn't have the type or the columns it was written with was changed since.
@@ -182,6 +184,10 @@ impl From<rusqlite::Error> for ReadError {
     }
 }
 
+fn driver(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "nobody".to_owned(), Holder::to_string)
+}
+
 /// A batch that can't be appended. Nothing of it was recorded, but see
 /// [`Journal`](crate::Journal) about errors of the storage.
 #[derive(Debug, thiserror::Error)]
@@ -206,8 +212,8 @@ pub enum AppendError {
     },
     /// Somebody else drives the run now.
     #[error(
-        "run {run} is driven by {} since (epoch {newest}, this one has {epoch})",
-        .holder.as_ref().map_or_else(|| "somebody else".to_owned(), |holder| holder.to_string())
+        "run {run} was taken over, and is driven by {} now (epoch {newest}, this one has {epoch})",
+        driver(.holder.as_deref())
     )]
     Fenced {
         /// The run.

@@ -17,10 +17,13 @@
 //! | `running` | the supervisors in flight |
 //! | `blobs` | big values |
 //! | `refs` | movable names |
+//! | `verify`, `claims`, `report` | checking a run against everything it names |
+//! | `memory` | a journal for tests and simulations |
 //! | `crash` | places where a test can kill the process |
 
 mod append;
 mod blobs;
+mod claims;
 pub mod crash;
 mod error;
 mod holder;
@@ -29,14 +32,17 @@ mod journal;
 mod lease;
 mod load;
 mod lock;
+mod memory;
 mod read;
 mod refs;
+mod report;
 mod running;
 mod runs;
 mod schema;
 mod snapshot;
 mod store;
 mod transaction;
+mod verify;
 
 pub use blobs::{BlobBatch, BlobInfo, BlobReader, Blobs};
 pub use error::{
@@ -47,10 +53,13 @@ pub use index::{Key, KeySource, Select};
 pub use journal::{Along, Batches, Journal};
 pub use lease::{Lease, LeaseRow, StartLock, Terms};
 pub use load::{LoadError, fold_batch, load, load_from_scratch};
+pub use memory::InMemory;
 pub use read::{Entry, RawEvent};
 pub use refs::{REF_FAMILIES, Ref, RefAct, RefMove, RefTarget, check_ref_name};
+pub use report::{Checks, Counts, Finding, FindingKind, FoldCheck, Folding, GitCheck, Report};
 pub use running::{Running, RunningCommand};
 pub use runs::{RunState, RunSummary};
 pub use schema::{INDEX_VERSION, STORE_VERSION};
 pub use snapshot::Snapshot;
 pub use store::{JOURNAL_FILE, OpenMode, Store};
+pub use verify::{VerifyError, verify};

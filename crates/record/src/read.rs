@@ -3,7 +3,7 @@
 use loopwright_core::batch::{Batch, BatchHeader, Head};
 use loopwright_core::digest::Digest;
 use loopwright_core::event::{DecodeError, Event, Sealed, id_of};
-use loopwright_core::ids::RunId;
+use loopwright_core::ids::{EffectId, RunId};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 
 use crate::error::{Damage, ReadError, StorageError};
@@ -230,7 +230,7 @@ fn check_columns(
     if part_of(event) != copies.part {
         return differs("part");
     }
-    if event.effect.as_ref().map(|effect| effect.as_str()) != copies.effect.as_deref() {
+    if event.effect.as_ref().map(EffectId::as_str) != copies.effect.as_deref() {
         return differs("effect");
     }
     if event.attempt.map(i64::from) != copies.attempt {

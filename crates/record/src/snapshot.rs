@@ -14,7 +14,7 @@ use crate::read::{batch_row, digest, natural, run_row};
 use crate::schema::{place, places};
 
 /// How many snapshots of a run are kept: the newest, and one in case that is damaged.
-const SNAPSHOTS_KEPT: u32 = 2;
+pub(crate) const SNAPSHOTS_KEPT: u32 = 2;
 const COMPRESSION_LEVEL: i32 = 1;
 /// A state is at most 64 KiB; what claims to be much larger isn't read.
 const STATE_BYTES_MAX: usize = 64 << 20;

@@ -121,6 +121,22 @@ impl Store {
         &self.connection
     }
 
+    /// Lets the database grow no further than this, so that a test can fill it.
+    #[doc(hidden)]
+    pub fn limit_pages_for_tests(&self, pages: u32) -> Result<(), StorageError> {
+        let set: u32 =
+            self.connection
+                .query_row(&format!("PRAGMA max_page_count = {pages}"), [], |row| {
+                    row.get(0)
+                })?;
+        debug_assert!(set >= pages.min(set));
+        Ok(())
+    }
+
+    pub(crate) fn keys(&self) -> Option<KeySource> {
+        self.keys
+    }
+
     pub(crate) fn locks_dir(&self) -> PathBuf {
         self.folder.join(LOCKS)
     }
