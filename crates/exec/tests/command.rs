@@ -1,0 +1,332 @@
+//! What a command gets: arguments, directory, environment, input, descriptors,
+//! signals; and how its end is told.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use loopwright_exec::{
+    Command, Ending, StartError, Stdin, Streams, Supervisor, process_alive, start,
+};
+use support::{ISOLATIONS, begin, run, said, shell, shell_in, supervisor};
+
+#[test]
+fn the_exit_code_comes_back() {
+    for isolation in ISOLATIONS {
+        let finished = run(shell_in("echo out; exit 7", isolation));
+        assert_eq!(finished.ending, Ending::Exited(7));
+        assert_eq!(said(&finished), "out");
+        assert!(finished.leftovers.is_empty());
+    }
+    assert!(run(shell("true")).ending.is_success());
+}
+
+#[test]
+fn a_signal_of_its_own_comes_back() {
+    for isolation in ISOLATIONS {
+        for (name, number) in [("TERM", 15), ("KILL", 9), ("ABRT", 6), ("PIPE", 13)] {
+            let finished = run(shell_in(&format!("kill -{name} $$"), isolation));
+            assert_eq!(finished.ending, Ending::Signaled(number), "{isolation:?}");
+        }
+    }
+}
+
+#[test]
+fn arguments_are_passed_as_they_are() {
+    let words = ["printf", "<%s>", "a b", "", "$HOME", "é", "*"];
+    let finished = run(Command::argv(words, "/"));
+    assert_eq!(said(&finished), "<a b><><$HOME><é><*>");
+}
+
+#[test]
+fn the_program_is_looked_up_in_the_commands_own_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("only-here");
+    std::fs::write(&program, "#!/bin/sh\necho found \"$1\"\n").unwrap();
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::argv(["only-here", "it"], "/");
+    let path = folder.path().as_os_str().to_owned();
+    command.env.set.insert("PATH".into(), path);
+    assert_eq!(said(&run(command)), "found it");
+}
+
+#[test]
+fn it_runs_in_its_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let finished = run(Command::shell("pwd", &folder));
+    assert_eq!(said(&finished), folder.to_str().unwrap());
+}
+
+#[test]
+fn its_environment_is_what_was_said() {
+    let mut command = shell("env | sort");
+    command.env.inherit = false;
+    let set = [("B", "2 3"), ("A", "1\n")];
+    let set = set.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+    command.env.set = BTreeMap::from(set);
+    let text = said(&run(command));
+    let named = |name: &str| text.lines().any(|line| line.starts_with(name));
+    assert!(named("A=1") && named("B=2 3"), "{text}");
+    assert!(!named("PATH=") && !named("HOME="), "{text}");
+
+    let mut command = shell("echo ${PATH:+path} ${CARGO:-nothing} $NEW");
+    command.env.remove.insert("CARGO".into());
+    command.env.set.insert("NEW".into(), "new".into());
+    assert_eq!(said(&run(command)), "path nothing new");
+}
+
+#[test]
+fn a_namespaced_command_gets_no_variable_that_was_not_set() {
+    let mut command = shell("env");
+    command.env.inherit = false;
+    let finished = run(command);
+    if finished.containment != Some(loopwright_exec::Containment::PidNamespace) {
+        return support::skip("a_namespaced_command_…", "no PID namespace");
+    }
+    // What the shell itself sets.
+    let known = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
+    for line in said(&finished).lines() {
+        assert!(known.iter().any(|name| line.starts_with(name)), "{line}");
+    }
+}
+
+#[test]
+fn its_input_is_null_or_the_given_bytes() {
+    assert_eq!(
+        said(&run(shell("wc -c; readlink /proc/self/fd/0"))),
+        "0\n/dev/null"
+    );
+    let input: Vec<u8> = (0..1_000_000_u32).map(|i| i as u8).collect();
+    for isolation in ISOLATIONS {
+        let mut command = shell_in("cksum", isolation);
+        command.stdin = Stdin::Bytes(input.clone().into());
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("input"), &input).unwrap();
+        let expected = run(Command::shell("cksum < input", folder.path()));
+        assert_eq!(said(&run(command)), said(&expected));
+    }
+}
+
+#[test]
+fn input_that_nobody_reads_blocks_nobody() {
+    let mut command = shell("exit 3");
+    command.stdin = Stdin::Bytes(vec![b'x'; 5_000_000].into());
+    assert_eq!(run(command).ending, Ending::Exited(3));
+}
+
+#[test]
+fn a_large_description_arrives_whole() {
+    let word = "x".repeat(100_000);
+    let mut command = Command::argv(["printf", "%s"], "/");
+    if let loopwright_exec::Program::Argv(words) = &mut command.program {
+        words.extend((0..8).map(|_| OsString::from(&word)));
+    }
+    command.stdin = Stdin::Bytes(vec![b'x'; 10].into());
+    assert_eq!(run(command).output.total_bytes, 800_000);
+}
+
+#[test]
+fn streams_are_merged_in_order_or_kept_apart() {
+    let line = "for i in 1 2 3; do echo o$i; echo e$i >&2; done";
+    assert_eq!(said(&run(shell(line))), "o1\ne1\no2\ne2\no3\ne3");
+    let mut command = shell(line);
+    command.streams = Streams::Separate;
+    let finished = run(command);
+    assert_eq!(said(&finished), "o1\no2\no3");
+    assert_eq!(finished.stderr.unwrap().text(), "e1\ne2\ne3\n");
+}
+
+#[test]
+fn what_cannot_run_says_why() {
+    let reason = |command: Command| match run(command).ending {
+        Ending::NotStarted { reason } => reason,
+        other => panic!("{other:?}"),
+    };
+    for isolation in ISOLATIONS {
+        let mut command = Command::argv(["no-such-program"], "/");
+        command.isolation = isolation;
+        let text = reason(command);
+        assert!(
+            text.contains("no-such-program") && text.contains("No such file"),
+            "{text}"
+        );
+    }
+    let text = reason(Command::shell("true", "/no/such/directory"));
+    assert!(text.contains("/no/such/directory is not there"), "{text}");
+    let text = reason(Command::argv(["/etc/passwd"], "/"));
+    assert!(
+        text.contains("/etc/passwd") && text.contains("ermission"),
+        "{text}"
+    );
+    let text = reason(Command::argv(Vec::<OsString>::new(), "/"));
+    assert!(text.contains("names no program"), "{text}");
+}
+
+#[test]
+fn a_supervisor_that_is_none_is_an_error_not_a_hang() {
+    let error = start(shell("true"), None, &Supervisor::program("/no/such/binary")).unwrap_err();
+    assert!(matches!(error, StartError::Supervisor { .. }));
+    assert!(error.to_string().contains("/no/such/binary"), "{error}");
+    let running = start(shell("true"), None, &Supervisor::program("/bin/false")).unwrap();
+    let finished = running.wait();
+    let Ending::SupervisorLost { detail } = &finished.ending else {
+        panic!("{:?}", finished.ending);
+    };
+    assert!(detail.contains("exit status: 1"), "{detail}");
+}
+
+#[test]
+fn signals_have_their_defaults_whatever_the_engine_ignores() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report");
+    let line = format!("exec grep ^Sig /proc/self/status > {0}", report.display());
+    for isolation in ["auto", "without-namespace", "subreaper-only"] {
+        let _ = std::fs::remove_file(&report);
+        let engine = std::process::Command::new("/bin/sh")
+            .args([
+                "-c",
+                "trap '' HUP INT TERM PIPE QUIT USR1; exec \"$@\"",
+                "sh",
+            ])
+            .args([support::HELPER, "engine", isolation, &line])
+            .output()
+            .unwrap();
+        assert!(engine.status.success(), "{engine:?}");
+        let text = std::fs::read_to_string(&report).unwrap();
+        for name in ["SigBlk", "SigIgn"] {
+            let line = text.lines().find(|line| line.starts_with(name)).unwrap();
+            let bits = line.split_whitespace().nth(1).unwrap();
+            let bits = u64::from_str_radix(bits, 16).unwrap();
+            // The C library keeps 32 and 33 to itself.
+            assert_eq!(bits & !(0b11 << 31), 0, "{isolation}: {line}");
+        }
+    }
+}
+
+#[test]
+fn it_has_descriptors_0_1_and_2_whatever_the_engine_holds() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report");
+    // The shell's glob itself holds the directory open: it is gone afterwards.
+    let line = format!(
+        "for fd in /proc/self/fd/*; do [ -e $fd ] && echo ${{fd##*/}}; done > {}",
+        report.display()
+    );
+    for isolation in ["auto", "without-namespace", "subreaper-only"] {
+        let engine = std::process::Command::new("/bin/sh")
+            .args(["-c", "exec 7</dev/null 9>/dev/null; exec \"$@\"", "sh"])
+            .args([support::HELPER, "engine", isolation, &line])
+            .output()
+            .unwrap();
+        assert!(engine.status.success(), "{engine:?}");
+        let text = std::fs::read_to_string(&report).unwrap();
+        let open: Vec<&str> = text
+            .lines()
+            .filter(|fd| fd.parse::<u32>().unwrap() < 10)
+            .collect();
+        assert_eq!(open, ["0", "1", "2"], "{isolation}");
+    }
+}
+
+#[test]
+fn the_supervisor_has_a_session_of_its_own_and_no_terminal() {
+    for isolation in ISOLATIONS {
+        let running = begin(shell_in("sleep 600", isolation));
+        let id = running.id().clone();
+        let stat = format!("/proc/{}/stat", id.pid);
+        support::await_that("a session", || {
+            let stat = std::fs::read_to_string(&stat).unwrap();
+            let fields: Vec<String> = stat
+                .rsplit(')')
+                .next()
+                .unwrap()
+                .split_whitespace()
+                .map(Into::into)
+                .collect();
+            // Group, session, terminal.
+            fields[2] == id.pid.to_string() && fields[3] == id.pid.to_string() && fields[4] == "0"
+        });
+        assert!(process_alive(id.pid, id.start_time));
+        drop(running);
+        assert!(!process_alive(id.pid, id.start_time));
+    }
+}
+
+#[test]
+fn killing_its_own_group_kills_no_supervisor() {
+    for isolation in ISOLATIONS {
+        let finished = run(shell_in("kill -9 0", isolation));
+        assert_eq!(finished.ending, Ending::Signaled(9), "{isolation:?}");
+    }
+}
+
+#[test]
+fn process_tools_see_the_commands_own_numbers() {
+    for isolation in ISOLATIONS {
+        let finished = run(shell_in(
+            "read pid rest < /proc/self/stat; echo $pid $$",
+            isolation,
+        ));
+        let text = said(&finished);
+        let (seen, own) = text.split_once(' ').unwrap();
+        assert_eq!(seen, own, "{isolation:?}: /proc counts otherwise");
+    }
+}
+
+#[test]
+fn usage_counts_the_whole_family() {
+    for isolation in ISOLATIONS {
+        // The work is done by a grandchild.
+        let line = "sh -c 'i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; true'; true";
+        let finished = run(shell_in(line, isolation));
+        let cpu = finished.cpu_user.unwrap() + finished.cpu_system.unwrap();
+        assert!(cpu > Duration::from_millis(30), "{isolation:?}: {cpu:?}");
+        assert!(finished.wall >= cpu / 2, "{:?} {cpu:?}", finished.wall);
+
+        // `tail` holds what it may have to print.
+        let line = "head -c 50000000 /dev/zero | tail -c 50000000 > /dev/null";
+        let big = run(shell_in(line, isolation)).max_rss_bytes.unwrap();
+        assert!(big > 50_000_000, "{isolation:?}: {big}");
+        let small = run(shell_in("true", isolation)).max_rss_bytes.unwrap();
+        assert!(small < 30_000_000, "{isolation:?}: {small}");
+    }
+}
+
+#[test]
+fn wall_time_is_the_commands_own() {
+    let finished = run(shell("sleep 0.3; sleep 600 & exit 0"));
+    assert!(finished.wall >= Duration::from_millis(300));
+    assert_eq!(finished.leftovers.len(), 1);
+    let begun = std::time::Instant::now();
+    let finished = run(shell("sleep 0.2"));
+    assert!(finished.wall <= begun.elapsed());
+}
+
+#[test]
+fn many_commands_run_at_once() {
+    let threads: Vec<_> = (0..16)
+        .map(|number| {
+            std::thread::spawn(move || {
+                let finished = run(shell(&format!("sleep 0.05; echo {number}; exit {number}")));
+                assert_eq!(finished.ending, Ending::Exited(number));
+                assert_eq!(said(&finished), number.to_string());
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn an_observers_panic_reaches_the_waiter() {
+    let observer = |_: &[u8]| panic!("the observer's own words");
+    let running = start(shell("echo x"), Some(Box::new(observer)), &supervisor()).unwrap();
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.wait()));
+    let panic = panic.unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"the observer's own words"));
+}
