@@ -183,11 +183,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                         Ending::new("interrupted", format!("interrupted by {by}")),
                     )?;
                 }
-                Happening::Broken { why } => {
-                    let ending = Ending::new("storage", why.clone());
-                    self.interrupt(Haste::AtOnce, ending)?;
-                    return Err(DriveError::Host(why));
-                }
+                Happening::Broken { why } => return Err(self.give_up(why)),
                 other => {
                     let given = self.given(other).into_iter().collect();
                     let outcome = self.turn(given)?;
@@ -256,8 +252,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                 Happening::Settled { effect, .. } | Happening::Stopped { effect, .. } => {
                     effect.clone()
                 }
-                // A host that breaks while it stops has nothing more to say about what is in flight.
-                Happening::Broken { .. } => break,
+                Happening::Broken { why } => return Err(self.give_up(why.clone())),
                 Happening::TimeReached | Happening::Interrupt { .. } => continue,
             };
             open.retain(|effect| *effect != landed);
@@ -272,6 +267,18 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
         given.insert(0, ended_by_host(number, ending));
         self.turn(given)?;
         Ok(())
+    }
+
+    /// The host can't go on: what is in flight stays so in the record, and whoever resumes treats
+    /// it like that of a host that died. A store that can't even record the end keeps its words.
+    fn give_up(&mut self, why: String) -> DriveError {
+        self.stop_all(Haste::AtOnce);
+        let number = self.run.kernel.invocation.map_or(0, |open| open.number);
+        let ended = ended_by_host(number, Ending::new("host_failed", why.clone()));
+        match self.turn(vec![ended]) {
+            Ok(_) => DriveError::Host(why),
+            Err(error) => DriveError::Host(format!("{why}; {error}")),
+        }
     }
 
     fn in_flight(&self) -> Vec<EffectId> {

@@ -12,10 +12,12 @@ pub mod driver;
 pub mod error;
 pub mod experiment;
 pub mod hands;
+pub mod locate;
 pub mod project;
 pub mod views;
 
 pub use driver::{Committer, Driven, Driver, Hands, Happening, Haste, Watcher};
 pub use error::EngineError;
-pub use hands::{Control, Interrupter, Performed, Performer, WorkerHands};
+pub use hands::{Control, Happenings, Interrupter, Performed, Performer, WorkerHands};
+pub use locate::{Located, locate};
 pub use project::Project;

@@ -12,7 +12,7 @@ use crate::role::Role;
 use super::conclude::{self, Step};
 use super::rule::Arm;
 use super::settings::Mode;
-use super::state::{Incumbent, Invocation, Origin, State, Trial};
+use super::state::{Invocation, Line, Origin, State, Trial};
 
 /// The effect wanted now, while `invocation` is open and has no ending yet.
 pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
@@ -37,7 +37,7 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
         &opened
     };
     match conclude::step(&state.settings, line, trial) {
-        Step::Propose => Some(propose(state, incumbent, trial.number)),
+        Step::Propose => Some(propose(state, invocation, line, trial.number)),
         Step::Reapply => {
             let from = trial.retry.as_ref()?;
             let request = json!({
@@ -70,13 +70,26 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
     }
 }
 
-fn propose(state: &State, incumbent: &Incumbent, trial: u64) -> Effect {
+/// What a proposal starts from, and what only the state knows of its brief. The clock in it is a
+/// moment, so that a repeated attempt in the same invocation is asked the same.
+fn propose(state: &State, invocation: &Invocation, line: &Line, trial: u64) -> Effect {
+    let caps = &invocation.caps;
+    let request = json!({
+        "commit": line.incumbent.commit,
+        "tree": line.incumbent.tree,
+        "segment": state.segment.as_ref().map_or(0, |segment| segment.number),
+        "incumbent": line.incumbent.value,
+        "baseline": line.baseline.get(state.settings.metric.as_str()),
+        "counts": state.counts,
+        "trials_left": caps.trials.map(|cap| cap.saturating_sub(invocation.decided)),
+        "ends_at": caps.wall_clock_us.map(|limit_us| invocation.begun_at.plus(limit_us)),
+    });
     Effect {
         id: EffectId::new(format!("t{trial}/propose")),
         role: Role::Proposer,
         scope: Scope::trial(&state.branch, trial),
         after: None,
-        request: json!({"commit": incumbent.commit, "tree": incumbent.tree}),
+        request,
         ceiling: Ceiling {
             steps: 1,
             time_us: Some(state.settings.propose_limit_us),

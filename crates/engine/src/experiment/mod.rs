@@ -13,6 +13,8 @@ pub mod measure;
 pub mod preflight;
 pub mod propose;
 pub mod session;
+pub mod unfinished;
 pub mod workshop;
 
-pub use session::{Purpose, Request, Session, SessionReport, pinned};
+pub use session::{KEYS, Purpose, Request, Session, SessionReport, pinned};
+pub use unfinished::{Unfinished, unfinished};

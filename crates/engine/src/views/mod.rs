@@ -1,10 +1,14 @@
 //! Views: what surfaces show. Everything here is derived from the journal and can be made anew
 //! from it at any time; no surface reads events by itself.
 
+mod doing;
 mod history;
+mod lines;
 mod status;
 mod trials;
 
+pub use doing::effect_words;
 pub use history::History;
+pub use lines::{TrialLine, loops_of, visit_lines};
 pub use status::{LoopStatus, status_of};
 pub use trials::{TrialRow, decided_rows, trial_row};

@@ -41,6 +41,10 @@ pub struct LoopStatus {
     pub baseline: Option<Real>,
     /// The incumbent's value.
     pub incumbent: Option<Real>,
+    /// The trial that kept it, or measured it as the baseline.
+    pub incumbent_trial: Option<u64>,
+    /// Whether the incumbent is still the segment's baseline.
+    pub is_baseline: bool,
     /// The incumbent's commit.
     pub commit: Option<String>,
     /// The trial that is open.
@@ -104,6 +108,10 @@ fn of_run(
         .as_ref()
         .map_or("", |state| state.settings.metric.as_str())
         .to_owned();
+    let started_from = machine
+        .as_ref()
+        .and_then(|state| state.segment.as_ref())
+        .map(|segment| segment.commit.clone());
     let baseline = machine.as_ref().and_then(|state| state.line());
     let baseline = baseline.and_then(|line| line.baseline.get(metric.as_str()).copied());
     LoopStatus {
@@ -124,6 +132,9 @@ fn of_run(
             .map(|segment| segment.number),
         baseline,
         incumbent: incumbent.as_ref().and_then(|incumbent| incumbent.value),
+        incumbent_trial: incumbent.as_ref().and_then(|incumbent| incumbent.trial),
+        is_baseline: started_from.is_some()
+            && started_from.as_ref() == incumbent.as_ref().map(|incumbent| &incumbent.commit),
         commit: incumbent.map(|incumbent| incumbent.commit),
         open_trial: machine
             .as_ref()
