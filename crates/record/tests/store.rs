@@ -146,7 +146,7 @@ fn a_store_in_a_folder_that_can_not_be_written_is_refused_to_writers_and_read_by
     store.close().unwrap();
     let set = |mode_folder: u32, mode_file: u32| {
         let set = |path: &Path, mode| {
-            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         };
         set(&path.join(JOURNAL_FILE), mode_file);
         set(&path, mode_folder);
