@@ -4,7 +4,6 @@
 //! compare-and-swap, with no hook of the user's. If the user has moved, deleted or checked out
 //! that branch, this is said and nothing is fought over: the commit stays in the store.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::disk;
@@ -234,11 +233,10 @@ impl ObjectStore {
     /// The nearest ancestor (or the commit itself) that a user's repository is known to have:
     /// what was published last, or the base.
     fn nearest_known(&mut self, commit: &Oid, published: Option<Oid>) -> Result<Oid, GitError> {
-        let bases = fs::read_to_string(self.dir().join("shallow")).unwrap_or_default();
+        let bases = self.bases()?;
         let mut current = *commit;
         loop {
-            let hex = current.to_hex();
-            if published == Some(current) || bases.lines().any(|line| line == hex) {
+            if published == Some(current) || bases.contains(&current) {
                 return Ok(current);
             }
             let parents = self.read_commit(&current)?.parents;

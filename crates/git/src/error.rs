@@ -140,6 +140,14 @@ pub enum Refusal {
         /// How many more.
         others: usize,
     },
+    /// A submodule lacks the commit the project names.
+    #[error(
+        "the submodule {path} lacks the commit this project names; run `git submodule update {path}` first"
+    )]
+    SubmoduleMissing {
+        /// Where it is.
+        path: RepoPath,
+    },
     /// Files are stored through a filter program of the user's.
     #[error(
         "{example} goes through the filter {driver:?} on its way into git, and a loop runs no such program; take the filter out of .gitattributes or the driver out of git's configuration first"

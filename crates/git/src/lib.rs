@@ -33,7 +33,7 @@ pub use branch::{Published, UserBranch};
 pub use error::{GitError, Refusal};
 pub use in_place::{InPlace, InPlaceCommit};
 pub use proposer::{AgentHead, ProposerRepository, Snapshot};
-pub use store::{CommitFacts, CommitSpec, ObjectStore, Person};
+pub use store::{CommitFacts, CommitSpec, ObjectStore, Person, SubmoduleContent};
 pub use types::{
     Change, Entry, Mode, ObjectFormat, Objects, Oid, RepoPath, TreeListing, apply_changes,
     diff_listings,

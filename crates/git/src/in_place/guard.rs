@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::undone;
 use crate::error::GitError;
 use crate::git::split_nul;
-use crate::types::{RepoPath, TreeListing};
+use crate::types::{Mode, RepoPath, TreeListing};
 use crate::user::{UserRepository, quiet};
 use crate::worktree::RefusedPath;
 
@@ -53,6 +53,19 @@ impl Guard {
             .map(|name| user.common_dir.join(name))
             .collect();
         singles.push(user.git_dir.join("config.worktree"));
+        let mut directories = vec![hooks.clone(), user.common_dir.join("hooks")];
+        for module in module_directories(user, listing) {
+            let head = module.join("HEAD");
+            // A submodule's HEAD is mostly a commit; where it is a branch, that counts too.
+            if let Ok(text) = fs::read_to_string(&head)
+                && let Some(branch) = text.trim_end().strip_prefix("ref: ")
+            {
+                singles.push(module.join(branch));
+            }
+            singles.extend(["config", "index", "info/attributes"].map(|name| module.join(name)));
+            singles.push(head);
+            directories.push(module.join("hooks"));
+        }
         let mut in_tree = Vec::new();
         let origins = git.run(["config", "--list", "--show-origin", "--name-only", "-z"])?;
         for record in split_nul(&origins) {
@@ -77,7 +90,7 @@ impl Guard {
         let mut guard = Self {
             top: user.top.clone(),
             singles,
-            directories: vec![hooks, user.common_dir.join("hooks")],
+            directories,
             known: BTreeMap::new(),
             in_tree,
             tracked,
@@ -159,6 +172,20 @@ impl Guard {
         let shown = path.strip_prefix(&self.top).unwrap_or(path);
         undone(&shown.to_string_lossy(), why)
     }
+}
+
+/// The git directories of initialised submodules.
+fn module_directories(user: &UserRepository, listing: &TreeListing) -> Vec<PathBuf> {
+    listing
+        .iter()
+        .filter(|(_, (mode, _))| *mode == Mode::Submodule)
+        .filter_map(|(path, _)| {
+            let place = path.to_path(&user.top);
+            let text = fs::read_to_string(place.join(".git")).ok()?;
+            let directory = place.join(text.trim_end().strip_prefix("gitdir: ")?);
+            fs::canonicalize(directory).ok()
+        })
+        .collect()
 }
 
 fn inside(top: &Path, path: &Path) -> Option<RepoPath> {

@@ -9,7 +9,7 @@ use super::ObjectStore;
 use crate::disk;
 use crate::error::{GitError, Refusal};
 use crate::git::{Git, failure, spawn};
-use crate::types::{ObjectFormat, Oid};
+use crate::types::{ObjectFormat, Objects as _, Oid};
 use crate::user::UserRepository;
 
 /// Written last: a store without it was interrupted while it was made.
@@ -54,20 +54,23 @@ pub(super) fn create(dir: &Path, format: ObjectFormat) -> Result<(), GitError> {
 
 impl ObjectStore {
     /// Copies a commit of the user's (its trees and blobs, not its history) into the store and
-    /// makes it durable. Nothing of it is needed from the user's repository afterwards.
+    /// makes it durable; so with the submodules the user has initialised. Nothing of it is
+    /// needed from the user's repository afterwards.
+    ///
+    /// Refuses what a loop can't work with: objects a partial clone never fetched, LFS files
+    /// without git-lfs, filters of the user's.
     pub fn import_base(&mut self, user: &UserRepository, commit: &Oid) -> Result<(), GitError> {
-        self.import_commit(&user.hermetic(), commit)
+        self.import_commit(&user.hermetic(), commit)?;
+        let tree = self.read_commit(commit)?.tree;
+        let listing = self.listing(&tree)?;
+        self.check_conversions(user, &listing)?;
+        self.import_submodules(&user.top, &listing)
     }
 
     /// The same from any repository (a submodule's).
     pub(crate) fn import_commit(&mut self, from: &Git, commit: &Oid) -> Result<(), GitError> {
-        let shallow = self.dir.join("shallow");
-        let known = match fs::read_to_string(&shallow) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(GitError::io("read", &shallow)(error)),
-        };
-        if known.lines().any(|line| line == commit.to_hex()) {
+        let mut bases = self.bases()?;
+        if !bases.insert(*commit) {
             return Ok(());
         }
         let hex = commit.to_hex();
@@ -91,7 +94,9 @@ impl ObjectStore {
         pipe_objects(from, &listed, &self.git.clone().syncing(), indexing)?;
         disk::sync_directory(&pack)?;
         disk::sync_directory(&self.dir.join("objects"))?;
-        disk::replace_durably(&shallow, format!("{known}{hex}\n").as_bytes())?;
+        let mut lines: Vec<String> = bases.iter().map(Oid::to_hex).collect();
+        lines.push(String::new());
+        disk::replace_durably(&self.dir.join("shallow"), lines.join("\n").as_bytes())?;
         // git reads which commits are shallow, and which packs there are, when it starts.
         self.reader.stop();
         Ok(())

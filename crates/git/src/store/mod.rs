@@ -13,11 +13,14 @@ mod commit;
 mod loose;
 mod merge;
 mod patch;
+mod submodules;
 mod trees;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+pub use submodules::SubmoduleContent;
 
 pub(crate) use commit::parse_commit;
 pub use commit::{CommitFacts, CommitSpec, Person};
@@ -50,6 +53,8 @@ pub struct ObjectStore {
     durable: HashSet<Oid>,
     trees: HashMap<Oid, Arc<TreeItems>>,
     listings: VecDeque<(Oid, TreeListing)>,
+    /// Listings with the content of submodules, for trees that have any.
+    expanded: VecDeque<(Oid, TreeListing)>,
     pub(crate) conversions: Conversions,
 }
 
@@ -73,6 +78,7 @@ impl ObjectStore {
             durable: HashSet::new(),
             trees: HashMap::new(),
             listings: VecDeque::new(),
+            expanded: VecDeque::new(),
             conversions: Conversions::default(),
         })
     }
@@ -141,11 +147,6 @@ impl ObjectStore {
             oid: *oid,
             place: self.dir.clone(),
         })
-    }
-
-    /// The listing a checkout of a tree has: the tree's, with the content of submodules.
-    pub fn checkout_listing(&mut self, tree: &Oid) -> Result<TreeListing, GitError> {
-        self.listing(tree)
     }
 
     /// The id of the tree that holds nothing.

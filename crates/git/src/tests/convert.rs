@@ -4,8 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use crate::test_support::{TestRepository, listing};
-use crate::types::Objects as _;
-use crate::{GitError, ProposerRepository, Refusal};
+use crate::{GitError, ObjectStore, ProposerRepository, Refusal};
 
 #[test]
 fn checkouts_and_snapshots_agree_with_git() {
@@ -63,36 +62,30 @@ fn lfs_without_git_lfs_and_foreign_filters_are_refused() {
     repository.write("a.bin", "pointer\n");
     repository.write("b.bin", "pointer\n");
     repository.commit_all("lfs");
-    let (mut user, mut store) = repository.store();
-    let tree = store.read_commit(&user.head).unwrap().tree;
-    let listing = store.listing(&tree).unwrap();
+    let mut user = repository.discover();
+    let mut store = ObjectStore::open_or_create(&repository.outside("store"), &user).unwrap();
     let bin = repository.outside("bin");
     fs::create_dir(&bin).unwrap();
     let mut environment = repository.environment();
-    let only_bin = std::env::join_paths([bin.as_path(), "/usr/bin".as_ref()]).unwrap();
     environment.push(("PATH".to_owned(), bin.clone().into_os_string()));
-    user.set_environment_for_test(environment.clone());
-    match store.check_conversions(&user, &listing) {
+    user.set_environment_for_test(environment);
+    match store.import_base(&user, &user.head) {
         Err(GitError::Refused(Refusal::LfsMissing { example, others })) => {
             assert_eq!((example.to_string().as_str(), others), ("a.bin", 1));
         }
         other => panic!("{other:?}"),
     }
-    let _ = only_bin;
     let program = bin.join("git-lfs");
     fs::write(&program, "#!/bin/sh\n").unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    store.check_conversions(&user, &listing).unwrap();
+    store.import_base(&user, &user.head).unwrap();
     repository.write("c.sec", "1\n");
     repository.git(["config", "filter.crypt.clean", "touch ran; cat"]);
     repository.commit_all("filtered");
     assert!(repository.top.join("ran").exists());
     fs::remove_file(repository.top.join("ran")).unwrap();
     let user = repository.discover();
-    store.import_base(&user, &user.head).unwrap();
-    let tree = store.read_commit(&user.head).unwrap().tree;
-    let listing = store.listing(&tree).unwrap();
-    match store.check_conversions(&user, &listing) {
+    match store.import_base(&user, &user.head) {
         Err(GitError::Refused(Refusal::FilterDriver { driver, .. })) => assert_eq!(driver, "crypt"),
         other => panic!("{other:?}"),
     }

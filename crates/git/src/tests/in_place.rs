@@ -203,3 +203,28 @@ fn only_a_clean_attached_idle_checkout_is_taken_over() {
     repository.git(["checkout", "-q", "--detach"]);
     assert!(matches!(refusal(&repository.discover()), Refusal::Detached));
 }
+
+#[test]
+fn submodules_in_place_are_put_back() {
+    let repository = TestRepository::new();
+    let root = repository.outside("");
+    repository.shell(
+        &root,
+        "git init -q lib; cd lib; echo 1 > y; git add y; git commit -qm y",
+    );
+    repository.shell(&repository.top, "git submodule -q add ../lib lib");
+    repository.commit_all("submodule");
+    let mut scene = Scene::new(repository);
+    let before = scene.repository.fingerprint();
+    let head = scene.user.head;
+    let snapshot = scene.propose("echo 5 > x; cd lib; echo 2 > y; git commit -qam evil; touch new");
+    assert_eq!(snapshot.changes.len(), 1);
+    assert!(
+        snapshot
+            .refused
+            .iter()
+            .any(|it| it.path == RepoPath::from("lib"))
+    );
+    scene.restore(head);
+    assert_eq!(scene.repository.fingerprint(), before);
+}

@@ -67,6 +67,64 @@ impl Scene {
     }
 }
 
+/// `lib` is an initialised submodule with the file `y`, which has a submodule `inner` itself.
+fn with_submodule() -> TestRepository {
+    let repository = TestRepository::new();
+    let root = repository.outside("");
+    repository.shell(
+        &root,
+        "git init -q inner; cd inner; echo 1 > z; git add z; git commit -qm z; cd ..; \
+         git init -q lib; cd lib; echo 1 > y; git add y; git commit -qm y; \
+         git submodule -q add ../inner inner; git commit -qm inner",
+    );
+    repository.shell(
+        &repository.top,
+        "git submodule -q add ../lib lib; git submodule -q update --init --recursive",
+    );
+    repository.commit_all("submodule");
+    repository
+}
+
+#[test]
+fn submodules_are_filled_where_the_user_has_them_and_read_only() {
+    let mut scene = Scene::new(with_submodule());
+    let work = scene.work();
+    let read = |path: &str| fs::read_to_string(work.join(path)).ok();
+    assert_eq!(read("lib/y").as_deref(), Some("1\n"));
+    assert_eq!(read("lib/inner/z").as_deref(), Some("1\n"));
+    let snapshot = scene.propose("echo 5 > x; rm -rf lib");
+    assert_eq!(paths(&snapshot), ["x"]);
+    assert_eq!(snapshot.refused[0].path, RepoPath::from("lib"));
+    scene.reset();
+    let snapshot = scene.propose("echo 2 > lib/inner/z; touch lib/inner/new; mkdir lib/e");
+    assert_eq!(paths(&snapshot), [""; 0]);
+    assert_eq!(snapshot.refused.len(), 1);
+    scene.reset();
+    // Where the user has not initialised it there is an empty directory, as with git.
+    let root = scene.repository.outside("");
+    scene
+        .repository
+        .git_in(&root, ["clone", "-q", "project", "clone"]);
+    let user = scene.repository.try_discover(&root.join("clone")).unwrap();
+    let mut store = ObjectStore::open_or_create(&root.join("s2"), &user).unwrap();
+    store.import_base(&user, &user.head).unwrap();
+    let person = Person::loopwright();
+    let mut proposer =
+        ProposerRepository::create(&root.join("p2"), &user, &mut store, &person).unwrap();
+    proposer.reset_to(&mut store, &user.head).unwrap();
+    assert_eq!(
+        fs::read_dir(proposer.work_tree().join("lib"))
+            .unwrap()
+            .count(),
+        0
+    );
+    fs::remove_dir(proposer.work_tree().join("lib")).unwrap();
+    let snapshot = proposer.snapshot(&mut store).unwrap();
+    assert_eq!((paths(&snapshot).len(), snapshot.refused.len()), (0, 1));
+    proposer.reset_to(&mut store, &user.head).unwrap();
+    assert!(proposer.work_tree().join("lib").is_dir());
+}
+
 fn paths(snapshot: &Snapshot) -> Vec<String> {
     snapshot
         .changes
@@ -123,7 +181,7 @@ fn c1_the_agents_own_words_are_kept() {
 
 #[test]
 fn c2_rejected_work_leaves_nothing_behind() {
-    let repository = TestRepository::new();
+    let repository = with_submodule();
     repository.write(".gitignore", "cache/\n");
     repository.write("keep/me", "1\n");
     repository.write("tool", "#!/bin/sh\n");
@@ -140,7 +198,8 @@ fn c2_rejected_work_leaves_nothing_behind() {
          echo secret.txt >> .gitignore; echo s > secret.txt; \
          mkdir -p cache/deep; echo c > cache/deep/f; rm link; ln -s /etc link; \
          mkfifo pipe; chmod 555 keep; chmod 000 tool; rm -rf keep; ln -s / keep; \
-         mkdir -p shut/in; echo 1 > shut/in/f; chmod 000 shut/in",
+         mkdir -p shut/in; echo 1 > shut/in/f; chmod 000 shut/in; \
+         echo 2 > lib/y; echo 3 > lib/new; (cd lib && git init -q)",
     );
     let expected = [
         ".gitignore",
@@ -160,7 +219,7 @@ fn c2_rejected_work_leaves_nothing_behind() {
         .iter()
         .map(|it| it.path.to_string())
         .collect();
-    assert_eq!(refused, ["nested", "pipe"]);
+    assert_eq!(refused, ["lib", "nested", "pipe"]);
     let script = snapshot
         .changes
         .iter()

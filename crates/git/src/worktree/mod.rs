@@ -34,8 +34,8 @@ pub(crate) struct WorkTree {
     format: ObjectFormat,
     /// Ignore rules from outside the tree.
     excludes: PathBuf,
-    /// A name at the top that belongs to somebody else (`.git`).
-    skip: &'static [u8],
+    /// A checkout of the user's, whose submodules have a `.git` of their own.
+    taken_over: bool,
     mirror: Directory,
     /// Permission bits (and type) a directory made here gets.
     directory_mode: u32,
@@ -60,7 +60,7 @@ impl WorkTree {
             path: path.to_path_buf(),
             format,
             excludes: excludes.to_path_buf(),
-            skip: b".git",
+            taken_over: false,
             mirror: Directory::default(),
             directory_mode: 0,
             tree: empty_tree,
@@ -94,7 +94,7 @@ impl WorkTree {
             place,
             format: self.format,
             full,
-            skip: self.skip,
+            keep_submodules: self.taken_over,
             taken_ns: 0,
             findings: Vec::new(),
         }

@@ -20,7 +20,8 @@ impl WorkTree {
         listing: &TreeListing,
         extras: Extras,
     ) -> Result<(), GitError> {
-        if store.use_attributes_of(listing)? {
+        let plain = store.listing(&tree)?;
+        if store.use_attributes_of(&plain)? {
             // Files whose blobs are the same may have to look different.
             self.directory_mode = 0;
         }
@@ -154,8 +155,14 @@ impl WorkTree {
                 .insert_submodule(path.as_bytes(), self.directory_mode);
             return Ok(());
         }
-        let content = store.checkout_bytes(path, mode, &oid)?;
-        let disk = if store.is_converted(mode) {
+        // The project's attributes say nothing about files of a submodule.
+        let converted = store.is_converted(mode) && self.submodule_of(path).is_none();
+        let content = if converted {
+            store.checkout_bytes(path, mode, &oid)?
+        } else {
+            store.read_blob(&oid)?
+        };
+        let disk = if converted {
             hash_object(self.format, ObjectKind::Blob, &content)?
         } else {
             oid

@@ -34,8 +34,8 @@ pub(super) struct Scan<'a> {
     pub(super) format: ObjectFormat,
     /// Believe no stamp: read everything.
     pub(super) full: bool,
-    /// A name at the top that is not looked at.
-    pub(super) skip: &'a [u8],
+    /// Submodules are repositories of the user's: their `.git` is not looked at.
+    pub(super) keep_submodules: bool,
     pub(super) taken_ns: i64,
     pub(super) findings: Vec<Finding>,
 }
@@ -100,7 +100,8 @@ impl Scan<'_> {
         let mut known = 0;
         let mut extras = 0;
         for (name, kind) in found {
-            if path.is_empty() && *name == *self.skip {
+            let top = path.is_empty() || (self.keep_submodules && mirror.submodule);
+            if top && *name == *b".git" {
                 continue;
             }
             let expected = mirror.find(&name).ok().map(|at| &mirror.entries[at].node);

@@ -20,6 +20,7 @@ impl WorkTree {
         let taken_ns = now_ns();
         let top = fstat(place.root()).map_err(|error| place.error("look at", b"", error))?;
         self.directory_mode = top.st_mode;
+        self.taken_over = true;
         self.mirror = Directory::default();
         for (path, (mode, _)) in listing.iter() {
             if *mode == Mode::Submodule {
