@@ -8,6 +8,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use loopwright_core::digest::Digest;
 use sha2::{Digest as _, Sha256};
@@ -22,7 +23,9 @@ use crate::store::sync_folder;
 const COMPRESSION_LEVEL: i32 = 3;
 const CHUNK_BYTES: usize = 64 * 1024;
 const EXTENSION: &str = "zst";
-const INCOMING: &str = ".incoming-";
+/// The folder of files that are being written. What a process that died leaves there is swept.
+const INCOMING: &str = "incoming";
+const INCOMING_PREFIX: &str = "blob-";
 /// Files of a batch that are open at once; the others are synced and closed early.
 const OPEN_FILES_MAX: usize = 32;
 
@@ -121,25 +124,27 @@ impl Blobs {
 
     /// Removes what processes that died while putting blobs left behind, where it is older than
     /// `age`; how many files.
-    pub fn sweep(&self, age: std::time::Duration) -> Result<u64, StorageError> {
-        let failed = |error: io::Error| StorageError::io(&self.folder, &error);
-        let entries = match fs::read_dir(&self.folder) {
+    pub fn sweep(&self, age: Duration) -> Result<u64, StorageError> {
+        let folder = self.incoming();
+        let failed = |error: io::Error| StorageError::io(&folder, &error);
+        let entries = match fs::read_dir(&folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
             found => found.map_err(failed)?,
         };
         let mut removed = 0;
         for entry in entries {
             let entry = entry.map_err(failed)?;
-            let incoming = entry.file_name().to_string_lossy().starts_with(INCOMING);
-            let old = || {
-                let modified = entry.metadata().and_then(|found| found.modified()).ok()?;
-                Some(modified.elapsed().ok()? >= age)
-            };
-            if incoming && old() == Some(true) && fs::remove_file(entry.path()).is_ok() {
+            let modified = entry.metadata().and_then(|found| found.modified());
+            let old = modified.is_ok_and(|at| at.elapsed().is_ok_and(|passed| passed >= age));
+            if old && fs::remove_file(entry.path()).is_ok() {
                 removed += 1;
             }
         }
         Ok(removed)
+    }
+
+    fn incoming(&self) -> PathBuf {
+        self.folder.join(INCOMING)
     }
 
     fn path(&self, digest: &Digest) -> PathBuf {
@@ -214,7 +219,7 @@ impl BlobBatch {
         content: impl Read,
         unreadable: impl Fn(io::Error) -> BlobError,
     ) -> Result<BlobInfo, BlobError> {
-        let folder = self.blobs.folder.clone();
+        let folder = self.blobs.incoming();
         let failed = |error: io::Error| BlobError::from(StorageError::io(&folder, &error));
         let temporary = temporary_in(&folder).map_err(failed)?;
         let mut encoder = Encoder::new(temporary, COMPRESSION_LEVEL).map_err(failed)?;
@@ -291,13 +296,14 @@ impl BlobBatch {
 fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     let make = || {
         tempfile::Builder::new()
-            .prefix(INCOMING)
+            .prefix(INCOMING_PREFIX)
             .tempfile_in(folder)
     };
     match make() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::create_dir_all(folder)?;
-            if let Some(parent) = folder.parent() {
+            // The folder of the blobs may be new as well, and must outlive a power loss.
+            if let Some(parent) = folder.parent().and_then(Path::parent) {
                 sync_folder(parent)?;
             }
             make()

@@ -328,3 +328,52 @@ fn collect(
     let rows = statement.query_map(values, |row| natural(row, 0))?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::OpenMode;
+
+    /// How SQLite goes about a query.
+    fn plan(store: &Store, sql: &str) -> String {
+        let mut statement = store
+            .connection()
+            .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
+            .unwrap();
+        let count = statement.parameter_count();
+        let values = rusqlite::params_from_iter(std::iter::repeat_n(1, count));
+        let rows = statement
+            .query_map(values, |row| row.get::<_, String>(3))
+            .unwrap();
+        rows.map(Result::unwrap).collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn listings_read_an_index_and_sort_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path(), OpenMode::Create).unwrap();
+        for (sql, wanted) in [
+            (
+                BY_KIND,
+                "USING INDEX event_kind (run=? AND kind=? AND rowid>? AND rowid<?)",
+            ),
+            (
+                BY_PART,
+                "USING INDEX event_part (run=? AND part=? AND rowid>? AND rowid<?)",
+            ),
+            (BY_PLACE, "USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+            (
+                BY_KIND_AND_EFFECT,
+                "USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
+            ),
+        ] {
+            for select in [Select::all(), Select::newest(1)] {
+                let plan = plan(&store, &ordered(sql, select));
+                assert!(
+                    plan.contains(wanted) && !plan.contains("TEMP"),
+                    "{sql}: {plan}"
+                );
+            }
+        }
+    }
+}

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use loopwright_core::batch::{Batch, Head};
 use loopwright_core::ids::RunId;
@@ -25,6 +26,8 @@ const BLOBS: &str = "blobs";
 const LOCKS: &str = "locks";
 const RUNNING: &str = "running";
 const FOLDER_MODE: u32 = 0o700;
+/// No blob takes a day to be put.
+const LEFTOVER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// What a store is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +72,13 @@ impl Store {
             OpenMode::Create | OpenMode::Write => open_to_write(folder, &path, mode)?,
             OpenMode::Read => open_to_read(&path)?,
         };
+        let blobs = Blobs::new(folder.join(BLOBS));
+        if mode != OpenMode::Read {
+            // Tidying up hinders nobody from working.
+            let _ = blobs.sweep(LEFTOVER_AGE);
+        }
         Ok(Self {
-            blobs: Blobs::new(folder.join(BLOBS)),
+            blobs,
             running: Running::new(folder.join(RUNNING)),
             folder: folder.to_owned(),
             mode,

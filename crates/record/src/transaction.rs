@@ -1,10 +1,10 @@
-//! A write transaction that is rolled back unless it is committed, by an error or by unwinding.
+//! Transactions that end however their scope is left: by an error, by unwinding, or on purpose.
 
 use rusqlite::Connection;
 
 use crate::error::StorageError;
 
-/// An open write transaction.
+/// An open write transaction; rolled back unless it is committed.
 pub struct Write<'a> {
     connection: &'a Connection,
 }
@@ -26,6 +26,27 @@ impl<'a> Write<'a> {
 impl Drop for Write<'_> {
     fn drop(&mut self) {
         // Some errors roll back by themselves; a commit that failed may have left it open.
+        if !self.connection.is_autocommit() {
+            let _ = self.connection.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+/// One state of the database for several reads, however much others commit meanwhile.
+pub struct View<'a> {
+    connection: &'a Connection,
+}
+
+impl<'a> View<'a> {
+    /// Begins; what is read first fixes the state.
+    pub fn begin(connection: &'a Connection) -> Result<Self, StorageError> {
+        connection.prepare_cached("BEGIN DEFERRED")?.execute([])?;
+        Ok(Self { connection })
+    }
+}
+
+impl Drop for View<'_> {
+    fn drop(&mut self) {
         if !self.connection.is_autocommit() {
             let _ = self.connection.execute_batch("ROLLBACK");
         }

@@ -23,6 +23,7 @@ use crate::runs::RunSummary;
 use crate::schema::{place, places};
 use crate::snapshot::Snapshot;
 use crate::store::Store;
+use crate::transaction::View;
 
 /// So many git objects are asked for at once.
 const OIDS_AT_ONCE: usize = 1000;

@@ -12,6 +12,7 @@ fn files(folder: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name != "incoming")
         .collect();
     names.sort();
     names
@@ -70,9 +71,7 @@ fn missing_and_unreadable_things_are_told_apart() {
     assert!(matches!(refused, BlobError::Input { .. }), "{refused}");
     let refused = blobs.put_file(folder.path()).unwrap_err();
     assert!(matches!(refused, BlobError::Input { .. }), "{refused}");
-    assert!(
-        !folder.path().join("blobs").exists() || files(&folder.path().join("blobs")).is_empty()
-    );
+    assert!(files(&folder.path().join("blobs/incoming")).is_empty());
 }
 
 #[test]
@@ -124,8 +123,9 @@ fn a_batch_appears_as_a_whole_and_leaves_nothing_when_dropped() {
     assert_eq!(files(folder.path()).len(), 80);
     let mut batch = blobs.batch();
     batch.add_bytes(b"dropped").unwrap();
-    assert_eq!(files(folder.path()).len(), 81);
+    assert_eq!(files(&folder.path().join("incoming")).len(), 1);
     drop(batch);
+    assert_eq!(files(&folder.path().join("incoming")).len(), 0);
     assert_eq!(files(folder.path()).len(), 80);
     blobs.batch().finish().unwrap();
 }
@@ -135,7 +135,7 @@ fn what_a_dead_writer_left_is_swept_when_it_is_old() {
     let folder = tempfile::tempdir().unwrap();
     let blobs = Blobs::new(folder.path().to_owned());
     let digest = blobs.put_bytes(b"kept").unwrap();
-    fs::write(folder.path().join(".incoming-x"), "half").unwrap();
+    fs::write(folder.path().join("incoming/blob-x"), "half").unwrap();
     assert_eq!(blobs.sweep(Duration::from_secs(3600)).unwrap(), 0);
     assert_eq!(blobs.sweep(Duration::ZERO).unwrap(), 1);
     assert_eq!(blobs.get(&digest).unwrap(), b"kept");

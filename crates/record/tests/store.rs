@@ -375,7 +375,9 @@ fn fill(folder: &Path) {
         "{refused}"
     );
     assert_eq!(
-        fs::read_dir(folder.join("store/blobs")).unwrap().count(),
+        fs::read_dir(folder.join("store/blobs/incoming"))
+            .unwrap()
+            .count(),
         0,
         "nothing is left"
     );
