@@ -166,9 +166,13 @@ mod tests {
         }
     }
 
+    /// Least gain, whether to confirm, goal, readings; whether it is better and with what value, or
+    /// nothing where another reading is wanted.
+    type Row = (f64, bool, Goal, &'static [f64], Option<(bool, f64)>);
+
     #[test]
     fn decides_as_labloop_does() {
-        let table: &[(f64, bool, Goal, &[f64], Option<(bool, f64)>)] = &[
+        let table: &[Row] = &[
             (0.0, false, Goal::Minimize, &[9.0], Some((true, 9.0))),
             (0.0, false, Goal::Minimize, &[10.0], Some((false, 10.0))),
             (0.0, false, Goal::Minimize, &[11.0], Some((false, 11.0))),
