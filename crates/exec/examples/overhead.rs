@@ -1,5 +1,7 @@
-//! What a supervised command costs, beside a bare one: start to end of `true`,
-//! median over many, for every fence; and how fast output is read.
+//! What a supervised command costs, beside a bare one: start to end of `true`
+//! for every fence, the median of wall time and the mean of CPU time over many
+//! (the latter also means something on a busy machine); and how fast output is
+//! read.
 //!
 //! ```text
 //! cargo build --release -p loopwright-exec --bins
@@ -12,39 +14,40 @@ use std::time::{Duration, Instant};
 
 use loopwright_exec::{Command, Finished, Isolation, Supervisor, start};
 
-const REPEATS: usize = 300;
+const ROUNDS: usize = 10;
+const REPEATS: usize = 50;
 
 fn main() {
     let path = std::env::args().nth(1).expect("the supervisor's binary");
     let supervisor = Supervisor::program(path);
-    let isolations = [
-        Isolation::Auto,
-        Isolation::WithoutNamespace,
-        Isolation::SubreaperOnly,
+    let ways = [
+        None,
+        Some(Isolation::Auto),
+        Some(Isolation::WithoutNamespace),
+        Some(Isolation::SubreaperOnly),
     ];
-    let mut bare = Vec::new();
-    let mut supervised = vec![Vec::new(); isolations.len()];
+    let mut wall = vec![Vec::new(); ways.len()];
+    let mut cpu_ms = vec![0; ways.len()];
     // Interleaved, so that whatever the machine does meanwhile hits all alike.
-    for _ in 0..REPEATS {
-        bare.push(timed(|| {
-            let mut command = std::process::Command::new("/bin/true");
-            command.stdout(Stdio::null()).status().expect("true runs");
-        }));
-        for (isolation, times) in isolations.iter().zip(&mut supervised) {
-            times.push(timed(|| {
-                run(&supervisor, "/bin/true", *isolation);
-            }));
+    for _ in 0..ROUNDS {
+        for (way, isolation) in ways.iter().enumerate() {
+            let before = cpu_used_ms();
+            for _ in 0..REPEATS {
+                let begun = Instant::now();
+                match isolation {
+                    None => bare(),
+                    Some(isolation) => drop(run(&supervisor, "/bin/true", *isolation)),
+                }
+                wall[way].push(begun.elapsed());
+            }
+            cpu_ms[way] += cpu_used_ms() - before;
         }
     }
-    println!("true, bare: {:?}", median(&mut bare));
-    for (isolation, times) in isolations.iter().zip(&mut supervised) {
-        let finished = run(&supervisor, "/bin/true", *isolation);
-        let fence = finished.containment;
-        println!("true, {isolation:?}: {:?} ({fence:?})", median(times));
-        println!(
-            "    {:?}, {:?} bytes",
-            finished.wall, finished.max_rss_bytes
-        );
+    for (way, isolation) in ways.iter().enumerate() {
+        let name = isolation.map_or("bare".into(), |isolation| format!("{isolation:?}"));
+        let cpu_us = cpu_ms[way] * 1000 / (ROUNDS * REPEATS) as u64;
+        let wall = median(&mut wall[way]);
+        println!("true, {name}: {wall:?} wall, {cpu_us} µs of CPU");
     }
     let begun = Instant::now();
     let line = "head -c 300000000 /dev/zero";
@@ -71,10 +74,21 @@ fn run_line(supervisor: &Supervisor, line: &str, isolation: Isolation) -> Finish
     start(command, None, supervisor).expect("started").wait()
 }
 
-fn timed(work: impl FnOnce()) -> Duration {
-    let begun = Instant::now();
-    work();
-    begun.elapsed()
+fn bare() {
+    let mut command = std::process::Command::new("/bin/true");
+    command.stdout(Stdio::null()).status().expect("true runs");
+}
+
+/// CPU time of this process and all it has waited for.
+fn cpu_used_ms() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("a /proc");
+    let fields = stat.rsplit(')').next().expect("fields");
+    let fields: Vec<&str> = fields.split_whitespace().collect();
+    // utime, stime, cutime, cstime, in hundredths of a second.
+    let ticks = fields[11..15]
+        .iter()
+        .map(|field| field.parse::<u64>().expect("a number"));
+    ticks.sum::<u64>() * 10
 }
 
 fn median(times: &mut [Duration]) -> Duration {

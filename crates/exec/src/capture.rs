@@ -180,6 +180,15 @@ impl Keeper {
         }
     }
 
+    /// Keeps nothing: in place of one that has been taken away.
+    pub(crate) fn nothing() -> Self {
+        Self::new(&Capture {
+            head_bytes: 0,
+            tail_bytes: 0,
+            spill: None,
+        })
+    }
+
     /// The same bounds, no file: for a second stream.
     pub(crate) fn without_spill(capture: &Capture) -> Self {
         let mut keeper = Self::new(capture);
@@ -344,6 +353,8 @@ fn create_private(path: &std::path::Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -398,7 +409,6 @@ mod tests {
         let spilled = captured.spilled.unwrap();
         assert_eq!((spilled.bytes, spilled.truncated), (10, false));
         assert_eq!(std::fs::read(&path).unwrap(), b"abcdefghij");
-        use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "others can read the output");
     }

@@ -1,10 +1,9 @@
 //! The engine's side of a command: start its supervisor, read its output, wait
 //! for its end.
 //!
-//! One thread per command reads the pipes, the supervisor's report and the
-//! supervisor's end. The command's words (stop) go over the same socket; its end
-//! is what tells the supervisor that the engine is dead, so that nothing has to
-//! be done for that.
+//! Whoever waits reads; there is no thread behind. The limit, and the end of
+//! the family if the engine dies, are the supervisor's business and depend on
+//! nobody here: the end of the socket is all it needs.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,9 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ExitStatus};
+use std::process::{self, Child, ExitStatus};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -48,8 +46,8 @@ const LOOK_AGAIN: Timespec = Timespec {
 const LOST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sees every byte of the output (standard output where streams are separate),
-/// in order, as it arrives. It runs on the reading thread: a slow observer slows
-/// the command down.
+/// in order, as it arrives. It runs inside [`Running::wait`]: a slow observer
+/// slows the command down.
 pub trait Observer: Send {
     /// The next bytes. Where they are cut means nothing.
     fn chunk(&mut self, bytes: &[u8]);
@@ -128,23 +126,29 @@ pub struct Stopper {
 impl Stopper {
     /// Asks for the command's end; comes back at once.
     pub fn stop(&self, how: StopHow) {
-        let word = match how {
-            StopHow::Gently => STOP_GENTLY,
-            StopHow::AtOnce => STOP_AT_ONCE,
-        };
-        // A supervisor that can't be told any more has ended, or has so many
-        // words before it that another one changes nothing.
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        let _ = rustix::net::send(&self.control, &[word], flags);
+        stop(&self.control, how);
     }
 }
 
+fn stop(control: &UnixStream, how: StopHow) {
+    let word = match how {
+        StopHow::Gently => STOP_GENTLY,
+        StopHow::AtOnce => STOP_AT_ONCE,
+    };
+    // A supervisor that can't be told any more has ended, or has so many words
+    // before it that another one changes nothing.
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    let _ = rustix::net::send(control, &[word], flags);
+}
+
 /// A command on its way. Dropping it ends the command and its family.
-#[derive(Debug)]
+///
+/// Its output is read by [`Running::wait`]. Until that is called a command that
+/// prints more than a pipe holds waits for its reader; its time limit counts.
 pub struct Running {
     id: SupervisorId,
     control: Arc<UnixStream>,
-    reader: Option<JoinHandle<Finished>>,
+    reader: Option<Reader>,
 }
 
 impl Running {
@@ -160,29 +164,22 @@ impl Running {
         }
     }
 
-    /// Waits until the command has ended and the last process of its family is
-    /// gone.
-    ///
-    /// # Panics
-    /// If the observer panicked, with what it said.
+    /// Reads its output until the command has ended and the last process of its
+    /// family is gone.
     pub fn wait(mut self) -> Finished {
-        let reader = self
-            .reader
-            .take()
-            .expect("BUG: only `wait` takes the reader");
-        match reader.join() {
-            Ok(finished) => finished,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let reader = self.reader.take();
+        let mut reader = reader.expect("BUG: a command can be waited for only once");
+        let (status, unswept) = reader.read_all();
+        reader.finish(status, unswept)
     }
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(reader) = self.reader.take() {
-            self.stopper().stop(StopHow::AtOnce);
-            let _ = reader.join();
-        }
+impl std::fmt::Debug for Running {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Running")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
     }
 }
 
@@ -206,7 +203,7 @@ pub fn start(
         }
     };
     let errors_writer = errors_writer.map_err(resources("pipe"))?;
-    let child = std::process::Command::new(&supervisor.program)
+    let child = process::Command::new(&supervisor.program)
         .arg0("loopwright")
         .arg(SUPERVISE_ARGUMENT)
         .stdin(OwnedFd::from(theirs))
@@ -239,22 +236,10 @@ pub fn start(
         started: Instant::now(),
         report: None,
         buffer: vec![0; READ_BYTES],
+        is_over: false,
     };
     // If it can't be told it has ended: the reader finds out why.
     let _ = send_request(&control, &message, stdin.as_ref());
-    let reader = std::thread::Builder::new()
-        .name("command".into())
-        .spawn(move || reader.read_all())
-        .map_err(resources("thread"));
-    let reader = match reader {
-        Ok(reader) => reader,
-        Err(error) => {
-            // The closure is gone and with it the child's handle; the end of the
-            // socket ends the rest.
-            let _ = rustix::net::shutdown(&control, Shutdown::Both);
-            return Err(error);
-        }
-    };
     Ok(Running {
         id,
         control,
@@ -314,7 +299,8 @@ fn send_request(control: &UnixStream, message: &[u8], stdin: Option<&OwnedFd>) -
     Ok(())
 }
 
-/// Everything the reading thread holds.
+/// Everything that is read from, and what has been read. Whoever drops it ends
+/// the command first.
 struct Reader {
     output: OwnedFd,
     keeper: Keeper,
@@ -328,9 +314,21 @@ struct Reader {
     started: Instant,
     report: Option<Report>,
     buffer: Vec<u8>,
+    is_over: bool,
 }
 
-/// What the reading thread waits for.
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // Also if the observer panics in the middle of it all.
+        if !self.is_over {
+            self.observer = None;
+            stop(&self.control, StopHow::AtOnce);
+            let _ = self.read_all();
+        }
+    }
+}
+
+/// What is waited for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     SupervisorsEnd,
@@ -339,7 +337,9 @@ enum Source {
 }
 
 impl Reader {
-    fn read_all(mut self) -> Finished {
+    /// Reads everything to the end; gives how the supervisor ended and, if it
+    /// left a family behind that couldn't be ended, who.
+    fn read_all(&mut self) -> (io::Result<ExitStatus>, Option<String>) {
         let mut open = vec![Source::Output];
         if self.errors.is_some() {
             open.push(Source::Errors);
@@ -356,7 +356,8 @@ impl Reader {
         // Nobody is left to write: what the pipes hold is the rest.
         while self.read(Source::Output) == Some(true) {}
         while self.read(Source::Errors) == Some(true) {}
-        self.finish(status, unswept)
+        self.is_over = true;
+        (status, unswept)
     }
 
     /// Waits for something and deals with it; gives whether the supervisor is
@@ -443,13 +444,14 @@ impl Reader {
         swept.err().map(|error| error.to_string())
     }
 
-    fn finish(self, status: io::Result<ExitStatus>, unswept: Option<String>) -> Finished {
+    fn finish(mut self, status: io::Result<ExitStatus>, unswept: Option<String>) -> Finished {
+        let keeper = std::mem::replace(&mut self.keeper, Keeper::nothing());
         let mut finished = Finished {
             ending: Ending::SupervisorLost {
                 detail: lost(status, unswept),
             },
-            output: self.keeper.finish(),
-            stderr: self.errors.map(|(_, keeper)| keeper.finish()),
+            output: keeper.finish(),
+            stderr: self.errors.take().map(|(_, keeper)| keeper.finish()),
             wall: self.started.elapsed(),
             cpu_user: None,
             cpu_system: None,
@@ -458,7 +460,7 @@ impl Reader {
             containment: None,
             containment_note: None,
         };
-        let Some(Report { fence, news }) = self.report else {
+        let Some(Report { fence, news }) = self.report.take() else {
             return finished;
         };
         finished.containment = Some(fence.containment);

@@ -10,8 +10,9 @@
 //!    └─ socket ───┴─────────────────────┘   its end: the engine is dead
 //! ```
 //!
-//! With a PID namespace the supervisor forks the namespace's first process,
-//! which leads the family; else the supervisor leads it itself.
+//! With a PID namespace the supervisor starts the namespace's first process,
+//! which leads the family, and sleeps until its end; else the supervisor leads
+//! the family itself.
 
 use std::fs;
 use std::io;
@@ -218,7 +219,7 @@ fn in_namespaces(
 ) -> Result<(), String> {
     let (uid, gid) = (geteuid(), getegid());
     let fence = fence(Containment::PidNamespace, refusals);
-    let first = sys::fork_into(kind.flags(), || match enter(kind, uid, gid) {
+    let ended = sys::run_in_namespaces(kind.flags(), || match enter(kind, uid, gid) {
         Ok(()) => {
             lead(Preparation {
                 control,
@@ -233,8 +234,8 @@ fn in_namespaces(
         }
         Err(step) => STEP_REFUSED + step as i32,
     });
-    let first = first.map_err(|error| format!("no {}: {error}", kind.name()))?;
-    let detail = match sys::wait_for(first) {
+    let detail = match ended {
+        Err(error) => return Err(format!("no {}: {error}", kind.name())),
         Ok(Status::Exited(0)) => return Ok(()),
         Ok(Status::Exited(code)) => {
             let step = usize::try_from(code - STEP_REFUSED).unwrap_or(usize::MAX);
@@ -246,7 +247,6 @@ fn in_namespaces(
         Ok(Status::Signaled(signal)) => {
             format!("signal {signal} ended the first process of its namespace")
         }
-        Err(error) => format!("the first process of its namespace was lost: {error}"),
     };
     // Its end was everybody's end.
     let news = News::LeaderLost { detail };

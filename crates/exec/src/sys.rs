@@ -1,7 +1,6 @@
 //! The only unsafe code: system calls that have no safe wrapper.
 //!
-//! Everything here but [`reap_one`] runs in the supervisor, which has exactly
-//! one thread. Each block says why it is sound; each function is as small as
+//! Everything here runs in the supervisor, which has exactly one thread. Each block says why it is sound; each function is as small as
 //! its system call.
 #![expect(
     unsafe_code,
@@ -40,36 +39,77 @@ pub(crate) struct Usage {
     pub(crate) max_rss_bytes: u64,
 }
 
-/// Forks into new namespaces (`CLONE_NEW*` flags), runs `child` there and ends
-/// that process with the code it returns. Gives the child's process id.
-pub(crate) fn fork_into(flags: i32, child: impl FnOnce() -> i32) -> io::Result<i32> {
-    // A panic must not unwind into the parent's code in the child's process.
-    struct ExitOnUnwind;
-    impl Drop for ExitOnUnwind {
-        fn drop(&mut self) {
-            exit_now(101);
+/// Room for the namespace's first process. It reads `/proc` and starts one
+/// command: a few kilobytes deep.
+const STACK_BYTES: usize = 1024 * 1024;
+/// Never touched: running out of the room is a fault, not a corruption.
+const GUARD_BYTES: usize = 64 * 1024;
+
+/// Runs `child` as a new process in new namespaces (`CLONE_NEW*` flags) and
+/// waits for its end, which is its code or a signal.
+///
+/// The new process shares this one's memory, and this one sleeps until it ends,
+/// as after `vfork`: nothing is copied, and nothing happens twice at once.
+pub(crate) fn run_in_namespaces<F: FnOnce() -> i32>(flags: i32, child: F) -> io::Result<Status> {
+    extern "C" fn enter<F: FnOnce() -> i32>(child: *mut libc::c_void) -> libc::c_int {
+        // SAFETY: it is the pointer to the `Option` below, which outlives us:
+        // its owner sleeps until we end.
+        let child = unsafe { &mut *child.cast::<Option<F>>() };
+        // (A panic can't leave an `extern "C"` function: it aborts.)
+        child.take().map_or(101, |child| child())
+    }
+    let mut child = Some(child);
+    let stack = Stack::new()?;
+    let flags = flags | libc::SIGCHLD | libc::CLONE_VM | libc::CLONE_VFORK;
+    // SAFETY: the process has one thread, which CLONE_VFORK suspends until the
+    // new process has ended, so that memory is never used by two at once. The
+    // stack is the new process's alone and is unmapped after its end; the
+    // descriptors are copied, so that what it closes stays open here. The
+    // argument outlives it for the same reason.
+    let pid = unsafe {
+        libc::clone(
+            enter::<F>,
+            stack.top(),
+            flags,
+            (&raw mut child).cast::<libc::c_void>(),
+        )
+    };
+    if pid < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    wait_for(pid)
+}
+
+/// Memory to run on, with a guard below.
+struct Stack(*mut libc::c_void);
+
+impl Stack {
+    fn new() -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+        // SAFETY: a new mapping at an address of the kernel's choice; the guard
+        // is its lowest part, and nothing is there yet.
+        unsafe {
+            let room = libc::mmap(std::ptr::null_mut(), STACK_BYTES, protection, flags, -1, 0);
+            if room == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            libc::mprotect(room, GUARD_BYTES, libc::PROT_NONE);
+            Ok(Self(room))
         }
     }
-    let flags = libc::c_long::from(flags | libc::SIGCHLD);
-    // SAFETY: without CLONE_VM this is a fork: the child has a copy of the
-    // address space and goes on from here on its own stack. The process has one
-    // thread, so that no lock is held by a thread that doesn't exist there. A
-    // null stack and null ids are what fork passes.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) };
-    match pid {
-        0 => {
-            let _guard = ExitOnUnwind;
-            exit_now(child())
-        }
-        pid if pid < 0 => Err(io::Error::last_os_error()),
-        pid => Ok(pid as i32),
+
+    /// Stacks grow downwards.
+    fn top(&self) -> *mut libc::c_void {
+        self.0.wrapping_byte_add(STACK_BYTES)
     }
 }
 
-/// Ends this process without running destructors or exit handlers.
-pub(crate) fn exit_now(code: i32) -> ! {
-    // SAFETY: `_exit` takes any code and doesn't return.
-    unsafe { libc::_exit(code) }
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and who ran on it has ended.
+        unsafe { libc::munmap(self.0, STACK_BYTES) };
+    }
 }
 
 /// Collects one dead child of any kind, without waiting. Only for a process
@@ -96,7 +136,7 @@ pub(crate) fn reap_one() -> io::Result<Reaped> {
 }
 
 /// Waits for one child to end.
-pub(crate) fn wait_for(pid: i32) -> io::Result<Status> {
+fn wait_for(pid: i32) -> io::Result<Status> {
     let mut status = 0;
     loop {
         // SAFETY: `status` is a live integer.
@@ -138,8 +178,8 @@ fn duration(time: libc::timeval) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
 
-/// Empties the signal mask and makes this process deaf: every signal that can
-/// be caught runs a handler that does nothing. Handlers, unlike ignored or
+/// Empties the signal mask and makes this process deaf: every classic signal
+/// that can be caught runs a handler that does nothing. Handlers, unlike ignored or
 /// blocked signals, don't survive `exec`: what is started gets all defaults and
 /// an empty mask, by any way of starting it.
 pub(crate) fn be_deaf() {
@@ -155,7 +195,8 @@ pub(crate) fn be_deaf() {
         libc::SIGSYS,
         libc::SIGABRT,
     ];
-    for signal in 1..=64 {
+    // Real-time signals too would be a hundred system calls at every start.
+    for signal in 1..=31 {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
         // SAFETY: zeroes are a valid `sigaction` (the default, no flags, an
         // empty mask); the handler touches nothing and is async-signal-safe.

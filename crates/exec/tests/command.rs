@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use loopwright_exec::{
@@ -45,7 +46,6 @@ fn the_program_is_looked_up_in_the_commands_own_path() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("only-here");
     std::fs::write(&program, "#!/bin/sh\necho found \"$1\"\n").unwrap();
-    use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = Command::argv(["only-here", "it"], "/");
     let path = folder.path().as_os_str().to_owned();
@@ -149,6 +149,11 @@ fn what_cannot_run_says_why() {
     for isolation in ISOLATIONS {
         let mut command = Command::argv(["no-such-program"], "/");
         command.isolation = isolation;
+        // A directory that can't be searched would be the reason instead.
+        command
+            .env
+            .set
+            .insert("PATH".into(), "/usr/bin:/bin".into());
         let text = reason(command);
         assert!(
             text.contains("no-such-program") && text.contains("No such file"),
@@ -323,10 +328,13 @@ fn many_commands_run_at_once() {
 }
 
 #[test]
-fn an_observers_panic_reaches_the_waiter() {
+fn an_observers_panic_reaches_the_waiter_and_ends_the_family() {
+    let mark = support::mark("panic");
     let observer = |_: &[u8]| panic!("the observer's own words");
-    let running = start(shell("echo x"), Some(Box::new(observer)), &supervisor()).unwrap();
+    let line = format!("sleep 600.{mark} & echo x; wait");
+    let running = start(shell(&line), Some(Box::new(observer)), &supervisor()).unwrap();
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| running.wait()));
     let panic = panic.unwrap_err();
     assert_eq!(panic.downcast_ref(), Some(&"the observer's own words"));
+    assert_eq!(support::marked(&mark), Vec::<String>::new());
 }

@@ -5,7 +5,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use loopwright_exec::{Ending, Spill, start};
+use loopwright_exec::{Ending, Spill, StopHow, start};
 use support::{begin, run, said, shell, supervisor};
 
 #[test]
@@ -47,11 +47,14 @@ fn an_observer_sees_every_byte_in_order_as_it_comes() {
     let observer = move |bytes: &[u8]| writer.lock().unwrap().extend_from_slice(bytes);
     let line = "echo first; sleep 600 & echo $!; i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i+1)); done; wait";
     let running = start(shell(line), Some(Box::new(observer)), &supervisor()).unwrap();
+    let stopper = running.stopper();
+    let waiter = std::thread::spawn(move || running.wait());
     // While it still runs.
     support::await_that("the last line", || {
         seen.lock().unwrap().ends_with(b"line 19999\n")
     });
-    drop(running);
+    stopper.stop(StopHow::AtOnce);
+    assert_eq!(waiter.join().unwrap().ending, Ending::Stopped);
     let seen = String::from_utf8(seen.lock().unwrap().clone()).unwrap();
     let mut lines = seen.lines();
     assert_eq!(lines.next(), Some("first"));
@@ -76,10 +79,11 @@ fn a_long_output_is_spilled_whole() {
     assert!(!spilled.truncated);
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text.len() as u64, finished.output.total_bytes);
-    let expected: String = (0..30000)
-        .map(|number| format!("line {number}\n"))
-        .collect();
-    assert_eq!(text, expected);
+    let numbers = text
+        .lines()
+        .map(|line| line.strip_prefix("line ").unwrap().parse());
+    let numbers: Vec<u32> = numbers.map(Result::unwrap).collect();
+    assert!(numbers.iter().copied().eq(0..30000));
 }
 
 #[test]
@@ -95,10 +99,21 @@ fn an_endless_printer_is_stopped_by_its_limit() {
 }
 
 #[test]
-fn waiting_in_any_order_works_since_somebody_reads() {
+fn commands_can_be_waited_for_in_any_order() {
     // Both print more than a pipe holds; the second is waited for first.
     let line = "head -c 3000000 /dev/zero";
     let (first, second) = (begin(shell(line)), begin(shell(line)));
     assert_eq!(second.wait().output.total_bytes, 3_000_000);
     assert_eq!(first.wait().output.total_bytes, 3_000_000);
+}
+
+#[test]
+fn the_limit_holds_though_nobody_waits() {
+    let mark = support::mark("unwatched");
+    let mut command = shell(&format!("sleep 600.{mark} & yes"));
+    command.time_limit = Some(Duration::from_millis(300));
+    let running = begin(command);
+    support::await_sleeping(&mark, 1);
+    support::assert_gone_within(&mark, support::PATIENCE);
+    assert_eq!(running.wait().ending, Ending::TimedOut);
 }
