@@ -11,6 +11,7 @@ mod smudge;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) use clean::clean;
 use smudge::Smudger;
@@ -41,6 +42,8 @@ pub(crate) struct Conversions {
     words: Words,
     /// The attribute files all this comes from.
     files: Vec<(RepoPath, Oid)>,
+    /// The listing they were last looked for in.
+    looked_in: Option<TreeListing>,
     smudger: Option<Smudger>,
     lfs_storage: Option<PathBuf>,
 }
@@ -81,6 +84,11 @@ impl Conversions {
 impl ObjectStore {
     /// Takes the attributes of a tree as those in force.
     pub(crate) fn use_attributes_of(&mut self, listing: &TreeListing) -> Result<bool, GitError> {
+        let looked_in = self.conversions.looked_in.as_ref();
+        if looked_in.is_some_and(|known| Arc::ptr_eq(known, listing)) {
+            return Ok(false);
+        }
+        self.conversions.looked_in = Some(Arc::clone(listing));
         let files: Vec<(RepoPath, Oid)> = listing
             .iter()
             .filter(|(path, (mode, _))| mode.is_regular() && is_attributes(path))

@@ -10,6 +10,7 @@
 mod base;
 mod chain;
 mod commit;
+mod intact;
 mod loose;
 mod merge;
 mod patch;
@@ -52,8 +53,10 @@ pub struct ObjectStore {
     /// Objects this process knows to be whole and on the disk.
     durable: HashSet<Oid>,
     trees: HashMap<Oid, Arc<TreeItems>>,
+    /// How many names the trees in memory hold together.
+    tree_names: usize,
     listings: VecDeque<(Oid, TreeListing)>,
-    /// Listings with the content of submodules, for trees that have any.
+    /// Listings with the content of submodules.
     expanded: VecDeque<(Oid, TreeListing)>,
     pub(crate) conversions: Conversions,
 }
@@ -77,6 +80,7 @@ impl ObjectStore {
             pending: Vec::new(),
             durable: HashSet::new(),
             trees: HashMap::new(),
+            tree_names: 0,
             listings: VecDeque::new(),
             expanded: VecDeque::new(),
             conversions: Conversions::default(),

@@ -63,13 +63,14 @@ impl ObjectStore {
             return Ok(Arc::clone(expanded));
         }
         let has_any = listing.values().any(|(mode, _)| *mode == Mode::Submodule);
-        if !has_any {
-            return Ok(listing);
-        }
-        let bases = self.bases()?;
-        let mut expanded = (*listing).clone();
-        self.expand(&listing, None, &bases, &mut expanded)?;
-        let expanded: TreeListing = Arc::new(expanded);
+        let expanded = if has_any {
+            let bases = self.bases()?;
+            let mut expanded = (*listing).clone();
+            self.expand(&listing, None, &bases, &mut expanded)?;
+            Arc::new(expanded)
+        } else {
+            listing
+        };
         self.expanded.push_front((*tree, Arc::clone(&expanded)));
         self.expanded.truncate(super::LISTINGS_KEPT);
         Ok(expanded)

@@ -8,8 +8,8 @@ use crate::error::GitError;
 use crate::hash::ObjectKind;
 use crate::types::{Change, Mode, Oid, RepoPath};
 
-/// Parsed trees kept in memory; beyond that the cache starts anew.
-const TREES_KEPT: usize = 20_000;
+/// Names in parsed trees kept in memory; beyond that the cache starts anew.
+const NAMES_KEPT: usize = 500_000;
 
 /// What a tree holds under a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,9 +33,11 @@ impl ObjectStore {
     }
 
     fn remember_tree(&mut self, oid: Oid, items: TreeItems) -> Arc<TreeItems> {
-        if self.trees.len() >= TREES_KEPT {
+        if self.tree_names > NAMES_KEPT {
             self.trees.clear();
+            self.tree_names = 0;
         }
+        self.tree_names += items.len() + 1;
         let items = Arc::new(items);
         self.trees.insert(oid, Arc::clone(&items));
         items

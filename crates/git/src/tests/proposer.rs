@@ -184,6 +184,7 @@ fn c2_rejected_work_leaves_nothing_behind() {
     let repository = with_submodule();
     repository.write(".gitignore", "cache/\n");
     repository.write("keep/me", "1\n");
+    repository.write("closed/in/f", "1\n");
     repository.write("tool", "#!/bin/sh\n");
     repository.git(["add", "-A"]);
     repository.git(["update-index", "--chmod=+x", "tool"]);
@@ -197,13 +198,16 @@ fn c2_rejected_work_leaves_nothing_behind() {
          mkdir nested; cd nested; git init -q; echo 1 > f; git add f; git commit -qm n; cd ..; \
          echo secret.txt >> .gitignore; echo s > secret.txt; \
          mkdir -p cache/deep; echo c > cache/deep/f; rm link; ln -s /etc link; \
-         mkfifo pipe; chmod 555 keep; chmod 000 tool; rm -rf keep; ln -s / keep; \
+         mkfifo pipe; chmod 000 tool; rm -rf keep; ln -s / keep; \
          mkdir -p shut/in; echo 1 > shut/in/f; chmod 000 shut/in; \
+         echo 2 > closed/in/f; echo 1 > closed/new; chmod 000 closed/in; chmod 555 closed; \
          echo 2 > lib/y; echo 3 > lib/new; (cd lib && git init -q)",
     );
     let expected = [
         ".gitignore",
         "a b\\nc",
+        "closed/in/f",
+        "closed/new",
         "keep",
         "keep/me",
         "link",
