@@ -17,7 +17,7 @@
 //! | `running` | the supervisors in flight |
 //! | `blobs` | big values |
 //! | `refs` | movable names |
-//! | `verify`, `claims`, `report` | checking a run against everything it names |
+//! | `verify`, `surroundings`, `claims`, `report` | checking a run against everything it names |
 //! | `memory` | a journal for tests and simulations |
 //! | `crash` | places where a test can kill the process |
 
@@ -41,6 +41,7 @@ mod runs;
 mod schema;
 mod snapshot;
 mod store;
+mod surroundings;
 mod transaction;
 mod verify;
 
