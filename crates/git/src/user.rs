@@ -112,6 +112,11 @@ impl UserRepository {
         })
     }
 
+    /// The same repository as it is now.
+    pub fn discover_again(&self) -> Result<Self, GitError> {
+        Self::discover_with(&self.top, self.environment.clone())
+    }
+
     /// Git on this repository, hermetic.
     pub fn hermetic(&self) -> Git {
         Git::on(&self.git_dir)

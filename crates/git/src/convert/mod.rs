@@ -88,13 +88,13 @@ impl ObjectStore {
         if looked_in.is_some_and(|known| Arc::ptr_eq(known, listing)) {
             return Ok(false);
         }
-        self.conversions.looked_in = Some(Arc::clone(listing));
         let files: Vec<(RepoPath, Oid)> = listing
             .iter()
             .filter(|(path, (mode, _))| mode.is_regular() && is_attributes(path))
             .map(|(path, (_, oid))| (path.clone(), *oid))
             .collect();
         if files == self.conversions.files {
+            self.conversions.looked_in = Some(Arc::clone(listing));
             return Ok(false);
         }
         let mut words = Words::default();
@@ -105,6 +105,7 @@ impl ObjectStore {
         let before = self.conversions.change_checkouts();
         self.conversions.words = words;
         self.conversions.files = files;
+        self.conversions.looked_in = Some(Arc::clone(listing));
         self.conversions.smudger = None;
         Ok(before || self.conversions.change_checkouts())
     }

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use super::saved::{self, SavedGuard};
 use super::undone;
 use crate::error::GitError;
 use crate::git::split_nul;
@@ -104,6 +105,52 @@ impl Guard {
         self.in_tree
             .iter()
             .any(|obeyed| obeyed == path || path.is_below(obeyed))
+    }
+
+    /// What a later process needs to put things back.
+    pub(super) fn save(&self) -> SavedGuard {
+        let hex_of = |path: &PathBuf| saved::to_hex(path.as_os_str().as_bytes());
+        SavedGuard {
+            top: hex_of(&self.top),
+            singles: self.singles.iter().map(hex_of).collect(),
+            directories: self.directories.iter().map(hex_of).collect(),
+            tracked: self.tracked.iter().map(hex_of).collect(),
+            known: self
+                .known
+                .iter()
+                .map(|(path, content)| {
+                    let (link, bytes, mode) = match content {
+                        Content::File(bytes, mode) => (false, bytes.as_slice(), *mode),
+                        Content::Link(target) => (true, target.as_os_str().as_bytes(), 0),
+                    };
+                    (hex_of(path), link, saved::to_hex(bytes), mode)
+                })
+                .collect(),
+        }
+    }
+
+    /// The guard an earlier process saved; `None` if it can't be read.
+    pub(super) fn load(from: &SavedGuard) -> Option<Self> {
+        let paths = |list: &[String]| -> Option<Vec<PathBuf>> {
+            list.iter().map(|hex| saved::path_from(hex)).collect()
+        };
+        let mut known = BTreeMap::new();
+        for (path, link, bytes, mode) in &from.known {
+            let content = if *link {
+                Content::Link(saved::path_from(bytes)?)
+            } else {
+                Content::File(saved::from_hex(bytes)?, *mode)
+            };
+            known.insert(saved::path_from(path)?, content);
+        }
+        Some(Self {
+            top: saved::path_from(&from.top)?,
+            singles: paths(&from.singles)?,
+            directories: paths(&from.directories)?,
+            known,
+            in_tree: Vec::new(),
+            tracked: paths(&from.tracked)?,
+        })
     }
 
     fn read(&self) -> Result<BTreeMap<PathBuf, Content>, GitError> {

@@ -8,8 +8,9 @@
 
 mod guard;
 mod references;
+mod saved;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::adopt::{Obstacle, obstacle, refuse_unready};
 use crate::branch::{sync_fan_outs, sync_reference};
@@ -22,6 +23,7 @@ use crate::user::UserRepository;
 use crate::worktree::{Extras, RefusedPath, WorkTree};
 use guard::Guard;
 use references::References;
+use saved::Note;
 
 /// What a merge, rebase or the like leaves in a git directory, and locks of a git that died.
 const LEFTOVERS: &[&str] = &[
@@ -44,6 +46,7 @@ const LEFTOVERS: &[&str] = &[
 /// The user's checkout as the place of proposals.
 #[derive(Debug)]
 pub struct InPlace {
+    state_dir: PathBuf,
     user: UserRepository,
     work: WorkTree,
     reference: String,
@@ -71,15 +74,36 @@ pub enum InPlaceCommit {
 }
 
 impl InPlace {
+    /// Puts configuration, hooks, HEAD and the checked-out branch back if a proposal was
+    /// interrupted (the engine died), and says what had been changed. To be called before the
+    /// repository is discovered. `None`: nothing was interrupted.
+    pub fn recover(state_dir: &Path) -> Result<Option<Vec<RefusedPath>>, GitError> {
+        saved::recover(state_dir)
+    }
+
     /// Takes over a clean checkout. `state_dir` is a place of ours for small files.
+    ///
+    /// After an interrupted proposal the checkout need not be clean: what the proposal left in
+    /// it is cleared away first. Ignored files stay.
     pub fn open(
         state_dir: &Path,
         user: &UserRepository,
         store: &mut ObjectStore,
     ) -> Result<Self, GitError> {
-        refuse_unready(user)?;
+        let mut user = user.clone();
+        if saved::recover(state_dir)?.is_some() {
+            user = user.discover_again()?;
+        }
+        refuse_unready(&user)?;
         if user.sparse {
             return Err(Refusal::SparseInPlace.into());
+        }
+        std::fs::create_dir_all(state_dir).map_err(GitError::io("make directory", state_dir))?;
+        let excludes = state_dir.join("exclude");
+        std::fs::write(&excludes, user.excludes()).map_err(GitError::io("write", &excludes))?;
+        if saved::is_interrupted(state_dir) {
+            clear_checkout(&user, &excludes)?;
+            Note::remove(state_dir)?;
         }
         let dirty = user.dirty()?;
         if !dirty.is_clean() {
@@ -89,19 +113,17 @@ impl InPlace {
         let Some(branch) = &user.branch else {
             return Err(Refusal::Detached.into());
         };
-        std::fs::create_dir_all(state_dir).map_err(GitError::io("make directory", state_dir))?;
-        let excludes = state_dir.join("exclude");
-        std::fs::write(&excludes, user.excludes()).map_err(GitError::io("write", &excludes))?;
-        store.import_base(user, &user.head)?;
+        store.import_base(&user, &user.head)?;
         let tree = store.read_commit(&user.head)?.tree;
         let listing = store.checkout_listing(&tree)?;
         let mut work = WorkTree::new(&user.top, store.format(), tree, &excludes);
         work.take_over(tree, &listing)?;
         Ok(Self {
             reference: format!("refs/heads/{branch}"),
-            guard: Guard::record(user, &listing)?,
-            references: References::record(user)?,
-            user: user.clone(),
+            guard: Guard::record(&user, &listing)?,
+            references: References::record(&user)?,
+            state_dir: state_dir.to_path_buf(),
+            user,
             work,
         })
     }
@@ -110,7 +132,19 @@ impl InPlace {
     pub fn begin(&mut self) -> Result<(), GitError> {
         self.guard = Guard::record(&self.user, self.work.listing())?;
         self.references = References::record(&self.user)?;
-        Ok(())
+        let commit = self.incumbent()?;
+        Note {
+            git_dir: saved::to_hex(self.user.git_dir.as_os_str().as_encoded_bytes()),
+            reference: self.reference.clone(),
+            commit,
+            guard: self.guard.save(),
+        }
+        .write(&self.state_dir)
+    }
+
+    fn incumbent(&self) -> Result<Oid, GitError> {
+        let found = self.references.get(&self.reference);
+        found.ok_or_else(|| Refusal::NoCommits(self.user.top.clone()).into())
     }
 
     /// Stores what the proposer left, after putting back what it did to the repository itself.
@@ -127,7 +161,7 @@ impl InPlace {
 
     fn take(&mut self, store: &mut ObjectStore, full: bool) -> Result<Snapshot, GitError> {
         let mut refused = self.guard.put_back()?;
-        self.remove_leftovers();
+        remove_leftovers(&self.user.git_dir);
         let agent_head = self.agent_head()?;
         refused.extend(self.references.put_back(&self.user)?);
         let collected = self.work.collect(store, full)?;
@@ -171,14 +205,14 @@ impl InPlace {
     /// Brings checkout, index and branch to a commit that the user's repository has.
     pub fn restore(&mut self, store: &mut ObjectStore, commit: &Oid) -> Result<(), GitError> {
         self.guard.put_back()?;
-        self.remove_leftovers();
+        remove_leftovers(&self.user.git_dir);
         let git = self.user.hermetic();
-        git.run(["symbolic-ref", "HEAD", &self.reference])?;
+        references::point_head(&self.user.git_dir, &self.reference)?;
         git.run(["update-ref", &self.reference, &commit.to_hex()])?;
         let tree = store.read_commit(commit)?.tree;
         self.bring_to(store, tree)?;
         self.references = References::record(&self.user)?;
-        Ok(())
+        Note::remove(&self.state_dir)
     }
 
     /// Work tree and index at a tree; HEAD stays.
@@ -202,10 +236,7 @@ impl InPlace {
         message: &str,
     ) -> Result<InPlaceCommit, GitError> {
         self.guard.put_back()?;
-        let head = self
-            .references
-            .get(&self.reference)
-            .ok_or_else(|| Refusal::NoCommits(self.user.top.clone()))?;
+        let head = self.incumbent()?;
         let before = store.read_commit(&head)?.tree;
         if let Some(path) = self.touches_what_git_obeys(store, &before, tree)? {
             return Ok(InPlaceCommit::Refused(Obstacle::Failed(format!(
@@ -240,11 +271,11 @@ impl InPlace {
         sync_fan_outs(&self.user.common_dir, &listed)?;
         sync_reference(&self.user.common_dir, &self.reference)?;
         self.references = References::record(&self.user)?;
-        Ok(if tree == *expected {
-            InPlaceCommit::Committed { commit }
-        } else {
-            InPlaceCommit::Rewritten { commit, tree }
-        })
+        if tree != *expected {
+            return Ok(InPlaceCommit::Rewritten { commit, tree });
+        }
+        Note::remove(&self.state_dir)?;
+        Ok(InPlaceCommit::Committed { commit })
     }
 
     /// A changed path that is a hook or a configuration file in use.
@@ -260,16 +291,25 @@ impl InPlace {
             .map(|change| change.path)
             .find(|path| self.guard.obeys(path)))
     }
+}
 
-    fn remove_leftovers(&self) {
-        for name in LEFTOVERS {
-            let path = self.user.git_dir.join(name);
-            // Whatever it is; usually there is nothing.
-            if std::fs::remove_file(&path).is_err() {
-                let _ = std::fs::remove_dir_all(&path);
-            }
+fn remove_leftovers(git_dir: &Path) {
+    for name in LEFTOVERS {
+        let path = git_dir.join(name);
+        // Whatever it is; usually there is nothing.
+        if std::fs::remove_file(&path).is_err() {
+            let _ = std::fs::remove_dir_all(&path);
         }
     }
+}
+
+/// Removes what an interrupted proposal left in the checkout, by git itself; ignored files stay.
+fn clear_checkout(user: &UserRepository, excludes: &Path) -> Result<(), GitError> {
+    let git = user.hermetic().with_work_tree(&user.top);
+    let git = git.with_setting(format!("core.excludesFile={}", excludes.display()));
+    git.run(["read-tree", "--reset", "-u", "HEAD"])?;
+    git.run(["clean", "-q", "-d", "-f", "-f"])?;
+    Ok(())
 }
 
 /// Words for something the proposer did to the repository that was undone.

@@ -1,6 +1,8 @@
 //! HEAD and references of the user's repository around a proposal.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
 use super::undone;
 use crate::error::GitError;
@@ -52,12 +54,27 @@ impl References {
             }
         }
         // HEAD first: a branch that is checked out can't be deleted under it.
-        git.run(["symbolic-ref", "HEAD", &self.head])?;
+        point_head(&user.git_dir, &self.head)?;
         if !orders.is_empty() {
             git.run_with(["update-ref", "--stdin"], orders.as_bytes())?;
         }
         Ok(undone_here)
     }
+}
+
+/// Points HEAD at a branch by writing the file: git would not work with a HEAD that is damaged.
+pub(super) fn point_head(git_dir: &Path, reference: &str) -> Result<(), GitError> {
+    let path = git_dir.join("HEAD");
+    let line = format!("ref: {reference}\n");
+    if fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_file())
+        && fs::read_to_string(&path).is_ok_and(|text| text == line)
+    {
+        return Ok(());
+    }
+    let temporary = git_dir.join("HEAD.loopwright");
+    fs::write(&temporary, line)
+        .and_then(|()| fs::rename(&temporary, &path))
+        .map_err(GitError::io("write", &path))
 }
 
 fn format_order(order: &str, name: &str, oids: &[&Oid]) -> String {

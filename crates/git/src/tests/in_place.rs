@@ -228,3 +228,30 @@ fn submodules_in_place_are_put_back() {
     scene.restore(head);
     assert_eq!(scene.repository.fingerprint(), before);
 }
+
+#[test]
+fn an_interrupted_proposal_is_cleared_away_by_the_next_process() {
+    let repository = TestRepository::new();
+    repository.write(".gitignore", "*.cache\n");
+    repository.commit_all("ignore");
+    repository.write("my.cache", "the user's own\n");
+    let mut scene = Scene::new(repository);
+    let before = scene.repository.fingerprint();
+    for script in [
+        "git config core.fsmonitor 'touch ran; false'; git checkout -qb side; echo 5 > x; \
+         git commit -qam mine; git branch -qD main; echo 6 > x; mkdir n; git init -q n/r; touch n/f",
+        "rm -rf x run.sh; ln -s / x; echo garbage > .git/HEAD; touch .git/index.lock",
+    ] {
+        scene.place.begin().unwrap();
+        scene.repository.shell(&scene.repository.top, script);
+        // The engine dies here; another process begins.
+        let state = scene.repository.outside("state");
+        assert!(InPlace::recover(&state).unwrap().is_some());
+        let user = scene.repository.discover();
+        scene.place = InPlace::open(&state, &user, &mut scene.store).unwrap();
+        assert!(InPlace::recover(&state).unwrap().is_none());
+        let _ = fs::remove_file(scene.repository.top.join(".git/refs/heads/side"));
+        assert_eq!(scene.repository.fingerprint(), before, "{script}");
+        assert!(!scene.repository.top.join("ran").exists());
+    }
+}
