@@ -4,14 +4,15 @@ use loopwright_core::batch::{Batch, Head};
 use loopwright_core::event::{Event, Sealed, id_of};
 use loopwright_core::ids::{EffectId, RunId};
 use loopwright_core::kernel::{self, InvocationBegun, InvocationEnded, RunEnded, RunStarted, kind};
+use loopwright_core::time::Micros;
 use rusqlite::{Connection, ErrorCode, params};
 
 use crate::crash_point;
 use crate::error::{AppendError, StorageError};
-use crate::index::KeySource;
+use crate::index::{KeySource, enter_keys};
 use crate::journal::Along;
 use crate::lease::newest_lease;
-use crate::read::{RunRow, part_of, run_row, storage};
+use crate::read::{part_of, run_row, storage};
 use crate::schema::{fits, place};
 use crate::snapshot;
 use crate::transaction::Write;
@@ -27,7 +28,7 @@ pub fn append(
     crash_point!("append.begin");
     let write = Write::begin(connection)?;
     let before = run_row(connection, &batch.header.run).map_err(storage)?;
-    check_follows(batch, before.as_ref())?;
+    check_next(batch, before.map(|row| (row.head, Micros(row.head_us))))?;
     check_epoch(connection, batch)?;
     let number = match before {
         Some(row) => row.number,
@@ -36,10 +37,8 @@ pub fn append(
     insert_batch(connection, number, batch)?;
     for sealed in &batch.events {
         insert_event(connection, number, batch, sealed)?;
-        if let Some(keys) = keys {
-            keys.insert(connection, number, &sealed.event)?;
-        }
     }
+    enter_keys(connection, keys, number, batch)?;
     update_run(connection, number, batch)?;
     if let Some(snapshot) = along.snapshot {
         snapshot::insert(connection, number, batch, snapshot)?;
@@ -80,8 +79,9 @@ pub fn check_batch(batch: &Batch) -> Result<(), AppendError> {
     Ok(())
 }
 
-/// The batch after what is recorded.
-pub fn check_next(batch: &Batch, head: Option<&Head>) -> Result<(), AppendError> {
+/// The batch after what is recorded: the head and its time.
+pub fn check_next(batch: &Batch, recorded: Option<(Head, Micros)>) -> Result<(), AppendError> {
+    let head = recorded.map(|(head, _)| head);
     let header = &batch.header;
     let not_next = |why: String| {
         Err(AppendError::NotNext {
@@ -103,8 +103,13 @@ pub fn check_next(batch: &Batch, head: Option<&Head>) -> Result<(), AppendError>
     if header.previous != head.map(|head| head.digest) {
         return not_next("it names another one".to_owned());
     }
+    let mut time = recorded.map(|(_, time)| time);
     for (index, sealed) in batch.events.iter().enumerate() {
         let wanted = next_seq + index as u64;
+        if time.is_some_and(|time| sealed.event.time < time) {
+            return not_next(format!("event {wanted} is earlier than the one before it"));
+        }
+        time = Some(sealed.event.time);
         if sealed.event.seq != wanted {
             return not_next(format!(
                 "event {} stands where {wanted} belongs",
@@ -120,19 +125,6 @@ pub fn check_next(batch: &Batch, head: Option<&Head>) -> Result<(), AppendError>
         return not_next(format!("a run begins with {}", kind::RUN_STARTED));
     }
     Ok(())
-}
-
-fn check_follows(batch: &Batch, before: Option<&RunRow>) -> Result<(), AppendError> {
-    check_next(batch, before.map(|row| &row.head))?;
-    let first = batch.events.first().map_or(0, |sealed| sealed.event.time.0);
-    match before {
-        Some(row) if first < row.head_us => Err(AppendError::NotNext {
-            run: batch.header.run.clone(),
-            n: batch.header.n,
-            why: "its time is earlier than that of the newest event".to_owned(),
-        }),
-        _ => Ok(()),
-    }
 }
 
 fn check_epoch(connection: &Connection, batch: &Batch) -> Result<(), AppendError> {

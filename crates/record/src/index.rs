@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use loopwright_core::batch::Batch;
 use loopwright_core::event::Event;
 use loopwright_core::ids::RunId;
 use rusqlite::{Connection, OptionalExtension as _, Statement, params};
@@ -11,6 +12,9 @@ use crate::read::{Entry, RawEvent, entry, natural, raw_event, run_row};
 use crate::schema::{meta, place, places, set_meta};
 use crate::store::Store;
 use crate::transaction::Write;
+
+/// Which version of the keys the index was made by; missing where it has to be made anew.
+const KEYS_VERSION: &str = "keys_version";
 
 /// A name and a value under which an event can be found again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,12 +112,20 @@ impl KeySource {
     }
 
     /// Makes the index anew where another version wrote it.
-    pub(crate) fn bring_up(&self, connection: &Connection) -> Result<(), ReadError> {
-        let version = self.version.to_string();
-        if meta(connection, "keys_version")?.as_deref() == Some(version.as_str()) {
+    pub(crate) fn bring_up(&self, connection: &Connection) -> Result<(), StorageError> {
+        if self.is_current(connection)? {
             return Ok(());
         }
         let write = Write::begin(connection)?;
+        self.bring_up_within(connection)?;
+        write.commit()
+    }
+
+    /// The same within a transaction.
+    fn bring_up_within(&self, connection: &Connection) -> Result<(), StorageError> {
+        if self.is_current(connection)? {
+            return Ok(());
+        }
         connection.execute("DELETE FROM key", [])?;
         let mut statement = connection.prepare("SELECT run, bytes FROM event")?;
         let mut rows = statement.query([])?;
@@ -124,10 +136,50 @@ impl KeySource {
                 self.insert(connection, row.get(0)?, &event)?;
             }
         }
-        set_meta(connection, "keys_version", &version)?;
-        write.commit()?;
-        Ok(())
+        set_meta(connection, KEYS_VERSION, Some(&self.version.to_string()))
     }
+
+    fn is_current(&self, connection: &Connection) -> Result<bool, StorageError> {
+        let found = meta(connection, KEYS_VERSION)?;
+        Ok(found.is_some_and(|found| found == self.version.to_string()))
+    }
+}
+
+/// Enters the keys of a batch's events, within the transaction that records them. A writer that
+/// knows no keys marks the index as one to be made anew.
+pub(crate) fn enter_keys(
+    connection: &Connection,
+    keys: Option<&KeySource>,
+    number: i64,
+    batch: &Batch,
+) -> Result<(), StorageError> {
+    let Some(keys) = keys else {
+        if meta(connection, KEYS_VERSION)?.is_some() {
+            set_meta(connection, KEYS_VERSION, None)?;
+        }
+        return Ok(());
+    };
+    keys.bring_up_within(connection)?;
+    for sealed in &batch.events {
+        keys.insert(connection, number, &sealed.event)?;
+    }
+    Ok(())
+}
+
+/// Whether an event's key is entered.
+pub(crate) fn is_entered(
+    connection: &Connection,
+    number: i64,
+    key: &Key,
+    seq: u64,
+) -> Result<bool, ReadError> {
+    let sql = "SELECT 1 FROM key WHERE run = ?1 AND name = ?2 AND value = ?3 AND seq = ?4";
+    Ok(connection.prepare_cached(sql)?.exists(params![
+        number,
+        key.name,
+        key.value,
+        seq.cast_signed()
+    ])?)
 }
 
 /// The kinds index leaves out events about effects; they are few of a kind only by accident.

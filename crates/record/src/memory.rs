@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use loopwright_core::batch::{Batch, Head};
 use loopwright_core::ids::{EffectId, RunId};
+use loopwright_core::time::Micros;
 
 use crate::append::{check_batch, check_next, duplicate};
 use crate::error::{AppendError, ReadError};
@@ -39,15 +40,17 @@ impl InMemory {
 }
 
 impl Recorded {
-    fn head(&self) -> Option<Head> {
+    /// The head and its time.
+    fn newest(&self) -> Option<(Head, Micros)> {
         let batch = self.batches.last()?;
         let last = batch.events.last()?;
-        Some(Head {
+        let head = Head {
             n: batch.header.n,
             digest: batch.digest,
             seq: last.event.seq,
             event: last.id,
-        })
+        };
+        Some((head, last.event.time))
     }
 }
 
@@ -55,7 +58,7 @@ impl Journal for InMemory {
     fn append_with(&mut self, batch: &Batch, along: Along<'_>) -> Result<(), AppendError> {
         check_batch(batch)?;
         let run = &batch.header.run;
-        check_next(batch, self.head_of(run).as_ref())?;
+        check_next(batch, self.runs.get(run).and_then(Recorded::newest))?;
         let newest = self.epochs.get(run).copied().unwrap_or(0);
         if batch.header.epoch != newest {
             return Err(AppendError::Fenced {
@@ -93,7 +96,8 @@ impl Journal for InMemory {
     }
 
     fn head(&self, run: &RunId) -> Result<Option<Head>, ReadError> {
-        Ok(self.head_of(run))
+        let newest = self.runs.get(run).and_then(Recorded::newest);
+        Ok(newest.map(|(head, _)| head))
     }
 
     fn batches(&self, run: &RunId, from_n: u64) -> Result<Batches<'_>, ReadError> {
@@ -107,11 +111,5 @@ impl Journal for InMemory {
             .runs
             .get(run)
             .map_or_else(Vec::new, |found| found.snapshots.clone()))
-    }
-}
-
-impl InMemory {
-    fn head_of(&self, run: &RunId) -> Option<Head> {
-        self.runs.get(run).and_then(Recorded::head)
     }
 }

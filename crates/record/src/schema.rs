@@ -306,7 +306,11 @@ fn add_indexes(connection: &Connection) -> Result<(), StorageError> {
     let write = Write::begin(connection)?;
     if index_version(connection)? < INDEX_VERSION {
         connection.execute_batch(INDEXES)?;
-        set_meta(connection, "index_version", &INDEX_VERSION.to_string())?;
+        set_meta(
+            connection,
+            "index_version",
+            Some(&INDEX_VERSION.to_string()),
+        )?;
     }
     write.commit()
 }
@@ -325,8 +329,18 @@ pub fn meta(connection: &Connection, name: &str) -> Result<Option<String>, Stora
         .optional()?)
 }
 
-/// Sets a value of the table of odds and ends; within a transaction.
-pub fn set_meta(connection: &Connection, name: &str, value: &str) -> Result<(), StorageError> {
+/// Sets or removes a value of the table of odds and ends; within a transaction.
+pub fn set_meta(
+    connection: &Connection,
+    name: &str,
+    value: Option<&str>,
+) -> Result<(), StorageError> {
+    let Some(value) = value else {
+        connection
+            .prepare_cached("DELETE FROM meta WHERE name = ?1")?
+            .execute([name])?;
+        return Ok(());
+    };
     connection
         .prepare_cached(
             "INSERT INTO meta (name, value) VALUES (?1, ?2)

@@ -224,6 +224,9 @@ fn open_to_write(folder: &Path, path: &Path, mode: OpenMode) -> Result<Connectio
         OpenMode::Create => Access::Create,
         _ => Access::Write,
     };
+    // Asked of the system, which says more about it than SQLite does.
+    let writable = rustix::fs::access(folder, rustix::fs::Access::WRITE_OK);
+    writable.map_err(|error| unusable(folder, &error.into()))?;
     let connection = schema::open(path, access)?;
     if connection.is_readonly(rusqlite::MAIN_DB).unwrap_or(false) {
         return Err(OpenError::Unwritable {
@@ -245,7 +248,13 @@ fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     if fs::metadata(&log).is_ok_and(|found| found.len() > 0) {
-        return Err(error);
+        return Err(OpenError::Unwritable {
+            path: path.to_owned(),
+            why: format!(
+                "a writer that died left a log that was never finished, and reading it means \
+                 writing ({error}); copy the store to where it can be written"
+            ),
+        });
     }
     schema::open(path, Access::Immutable)
 }

@@ -1,12 +1,13 @@
 //! Verifying what stands beside a run's chain: the copies that listings read, and everything that
 //! the events name elsewhere.
 
+use loopwright_core::event::Event;
 use loopwright_core::kernel::RunStarted;
 use rusqlite::params;
 
 use crate::append::Progress;
 use crate::error::{BlobError, ReadError, StorageError};
-use crate::journal::Journal as _;
+use crate::index::is_entered;
 use crate::lease::newest_lease;
 use crate::read::{digest, natural, run_row};
 use crate::report::{FindingKind, GitCheck};
@@ -82,24 +83,10 @@ impl Verifier<'_> {
         Ok(())
     }
 
+    /// Whether the index of keys has no others than those found event by event.
     pub(crate) fn keys(&mut self) -> Result<(), VerifyError> {
-        let Some(keys) = self.store.keys() else {
+        if self.store.keys().is_none() {
             return Ok(());
-        };
-        let (mut wanted, mut found) = (0_u64, 0_u64);
-        for batch in self.store.batches(self.run, 0)? {
-            // Damage was reported when the chain was read.
-            let Ok(batch) = batch else {
-                return Ok(());
-            };
-            for sealed in &batch.events {
-                for key in (keys.keys_of)(&sealed.event) {
-                    wanted += 1;
-                    let all = self.store.all_with_key(self.run, key.name, &key.value);
-                    let all = self.absorb(FindingKind::Index, all)?.unwrap_or_default();
-                    found += u64::from(all.contains(&sealed.event.seq));
-                }
-            }
         }
         let sql = "SELECT count(*) FROM key WHERE run = ?1";
         let entered = self
@@ -108,9 +95,25 @@ impl Verifier<'_> {
             .query_row(sql, [self.row.number], |row| natural(row, 0))
             .map_err(ReadError::from);
         let entered = self.absorb(FindingKind::Index, entered)?;
-        if found != wanted || entered.is_some_and(|entered| entered > wanted) {
-            let what = "the index of its keys differs from what its events say";
+        if entered.is_some_and(|entered| entered > self.keys_found) {
+            let what = "the index of its keys names events that don't have them";
             self.find(FindingKind::Index, None, None, what);
+        }
+        Ok(())
+    }
+
+    /// Whether an event is found by its keys.
+    pub(crate) fn event_keys(&mut self, n: u64, event: &Event) -> Result<(), VerifyError> {
+        let Some(keys) = self.store.keys() else {
+            return Ok(());
+        };
+        for key in (keys.keys_of)(event) {
+            let entered = is_entered(self.store.connection(), self.row.number, &key, event.seq);
+            if self.absorb(FindingKind::Index, entered)? == Some(false) {
+                let what = format!("it can't be found by its key {}", key.name);
+                self.find(FindingKind::Index, Some(n), Some(event.seq), &what);
+            }
+            self.keys_found += 1;
         }
         Ok(())
     }

@@ -62,6 +62,7 @@ pub fn verify(store: &Store, run: &RunId, checks: Checks<'_>) -> Result<Report, 
         basis: None,
         progress: Progress::default(),
         last: None,
+        keys_found: 0,
     };
     verifier.database();
     verifier.chain(checks.fold)?;
@@ -97,6 +98,8 @@ pub(crate) struct Verifier<'a> {
     pub(crate) basis: Option<Basis>,
     pub(crate) progress: Progress,
     pub(crate) last: Option<Last>,
+    /// How many keys the events have.
+    pub(crate) keys_found: u64,
 }
 
 impl Verifier<'_> {
@@ -202,7 +205,7 @@ impl Verifier<'_> {
             }
             next_seq = batch.events[0].event.seq + batch.events.len() as u64;
             previous = Some(batch.digest);
-            self.batch(&batch);
+            self.batch(&batch)?;
             if let Some(fold) = &mut fold {
                 self.fold(*fold, &batch, &snapshots);
             }
@@ -225,7 +228,7 @@ impl Verifier<'_> {
     }
 
     /// A batch whose own digests are right.
-    fn batch(&mut self, batch: &Batch) {
+    fn batch(&mut self, batch: &Batch) -> Result<(), VerifyError> {
         let n = batch.header.n;
         if let Some(last) = &self.last
             && batch.header.epoch < last.epoch
@@ -235,6 +238,7 @@ impl Verifier<'_> {
         }
         for sealed in &batch.events {
             self.event(n, &sealed.event, sealed.id);
+            self.event_keys(n, &sealed.event)?;
             let before = self.last.take();
             let (started, started_at) = before.map_or_else(
                 || (kernel::body(&sealed.event).ok(), sealed.event.time),
@@ -254,6 +258,7 @@ impl Verifier<'_> {
             });
         }
         self.counts.batches += 1;
+        Ok(())
     }
 
     fn event(&mut self, n: u64, event: &Event, id: Digest) {

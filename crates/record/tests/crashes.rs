@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Driver, Tally, open, run_id, terms};
+use common::{Driver, Tally, open, quick_folder, run_id, terms};
 use loopwright_core::time::Micros;
 use loopwright_record::crash::{CRASH_LOG_VARIABLE, CRASH_VARIABLE, with_hook};
 use loopwright_record::{
@@ -105,7 +105,7 @@ fn decisions(folder: &Path) -> (String, u64) {
 
 #[test]
 fn killed_at_any_point_it_goes_on_to_the_same_end() {
-    let undisturbed = tempfile::tempdir().unwrap();
+    let undisturbed = quick_folder();
     let log = undisturbed.path().join("points");
     let store = undisturbed.path().join("store");
     assert!(start_child(&store, CRASH_LOG_VARIABLE, log.to_str().unwrap()).success());
@@ -124,7 +124,7 @@ fn killed_at_any_point_it_goes_on_to_the_same_end() {
     }
     for (point, count) in passes {
         for pass in 1..=count {
-            let folder = tempfile::tempdir().unwrap();
+            let folder = quick_folder();
             let store = folder.path().join("store");
             let at = format!("{point}:{pass}");
             let status = start_child(&store, CRASH_VARIABLE, &at);
@@ -138,7 +138,7 @@ fn killed_at_any_point_it_goes_on_to_the_same_end() {
 #[test]
 fn a_whole_group_is_killed_where_that_is_asked_for() {
     use std::os::unix::process::CommandExt as _;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     // The shell is of the group too, and can't say any more that its child was killed.
     let script = "\"$0\" --exact child --test-threads=1 >/dev/null; echo survived >\"$1\"";
     let survived = folder.path().join("survived");
@@ -157,7 +157,7 @@ fn a_whole_group_is_killed_where_that_is_asked_for() {
 
 #[test]
 fn unwinding_out_of_an_append_records_nothing_of_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let run = run_id("r1");
     let mut store = open(folder.path());
     let lease = common::lease(&store, &run);

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Driver, KEYS, Tally, lease, open, run_id};
+use common::{Driver, KEYS, Tally, lease, open, quick_folder, run_id};
 use loopwright_core::batch::Batch;
 use loopwright_core::ids::RunId;
 use loopwright_record::{
@@ -68,7 +68,7 @@ fn copy_of(from: &Path, to: &Path) -> PathBuf {
 
 #[test]
 fn a_sound_run_verifies_and_says_what_it_does_not_prove() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let (run, batches) = recorded(folder.path(), 6);
     let report = verified(folder.path(), &run).unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);
@@ -121,9 +121,9 @@ fn changed(value: &Value, turn: usize) -> Option<Value> {
 
 #[test]
 fn a_flipped_byte_in_any_column_of_any_row_is_named() {
-    let original = tempfile::tempdir().unwrap();
+    let original = quick_folder();
     let (run, _) = recorded(original.path(), 3);
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = quick_folder();
     let copy = copy_of(original.path(), &scratch.path().join("store"));
     let database = copy.join(JOURNAL_FILE);
     let (mut turn, mut flipped) = (0, 0);
@@ -199,7 +199,7 @@ fn assert_named(copy: &Path, run: &RunId, table: &str, column: &str, what: &str)
 
 #[test]
 fn the_place_of_the_damage_is_named() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let (run, _) = recorded(folder.path(), 4);
     let database = Connection::open(folder.path().join(JOURNAL_FILE)).unwrap();
     let changed = database
@@ -228,7 +228,7 @@ fn the_place_of_the_damage_is_named() {
 
 #[test]
 fn a_dropped_tail_shows_against_the_recorded_head() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let (run, batches) = recorded(folder.path(), 4);
     let database = Connection::open(folder.path().join(JOURNAL_FILE)).unwrap();
     database
@@ -249,7 +249,7 @@ fn a_dropped_tail_shows_against_the_recorded_head() {
 
 #[test]
 fn a_missing_or_damaged_blob_is_named_with_its_event() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let (run, batches) = recorded(folder.path(), 2);
     let body = |n: usize| {
         let decided = batches[n]
@@ -280,7 +280,7 @@ fn a_missing_or_damaged_blob_is_named_with_its_event() {
 
 #[test]
 fn a_damaged_or_foreign_snapshot_is_not_used() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = quick_folder();
     let (run, _) = recorded(folder.path(), 4);
     let path = folder.path().join(JOURNAL_FILE);
     for harm in [
@@ -316,9 +316,9 @@ impl Dice {
 
 #[test]
 fn random_bytes_in_the_database_file_give_typed_errors_or_the_truth() {
-    let original = tempfile::tempdir().unwrap();
+    let original = quick_folder();
     let (run, batches) = recorded(original.path(), 30);
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = quick_folder();
     let copy = copy_of(original.path(), &scratch.path().join("store"));
     let sound = fs::read(original.path().join(JOURNAL_FILE)).unwrap();
     let (mut refused, mut dice) = (0, Dice(7));
@@ -386,7 +386,7 @@ fn reads_the_truth(store: &Store, run: &RunId, batches: &[Batch], what: &str) ->
 
 #[test]
 fn a_torn_log_gives_a_prefix_of_whole_batches() {
-    let original = tempfile::tempdir().unwrap();
+    let original = quick_folder();
     let run = run_id("r1");
     let mut store = open(original.path());
     let lease = lease(&store, &run);
@@ -403,7 +403,7 @@ fn a_torn_log_gives_a_prefix_of_whole_batches() {
     let database = fs::read(file(original.path(), "")).unwrap();
     let log = fs::read(file(original.path(), "-wal")).unwrap();
     assert!(log.len() > 40_000);
-    let scratch = tempfile::tempdir().unwrap();
+    let scratch = quick_folder();
     let mut last_length = 0;
     let frame = 4096 + 24;
     let near_a_boundary = |length: &usize| {

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{Driver, KEYS, Tally, lease, open, run_id, tree_of};
+use common::{Driver, KEYS, Tally, lease, open, quick_folder, run_id, tree_of};
 use loopwright_record::{Along, JOURNAL_FILE, Journal, Select, Snapshot, Store, load};
 use rusqlite::Connection;
 
@@ -13,11 +13,6 @@ use rusqlite::Connection;
 const COUNTED: u64 = 100;
 const FEW: u64 = 200;
 const MANY: u64 = 2_000;
-
-/// Memory, where it can be had: nothing here is about the disk.
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
-}
 
 fn settle(store: &mut Store, driver: &mut Driver, trials: u64) {
     for _ in 0..trials {
@@ -47,7 +42,7 @@ fn log_bytes(store: &mut Store, driver: &mut Driver, folder: &Path) -> u64 {
 
 #[test]
 fn a_trial_writes_as_much_after_thousands_as_after_hundreds() {
-    let folder = folder();
+    let folder = quick_folder();
     let run = run_id("r1");
     let mut store = open(folder.path());
     store.index_keys(KEYS).unwrap();

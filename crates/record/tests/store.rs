@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::Command;
 
 use common::{Driver, KEYS, lease, open, run_id, tree_of};
 use loopwright_core::event::Event;
@@ -288,6 +289,18 @@ fn the_index_of_keys_is_made_anew_for_another_version_of_them() {
         .unwrap();
     assert_eq!(found(&store, &tree_of(1)), None);
     assert!(found(&store, &tree_of(1).repeat(2)).is_some());
+
+    // A writer that knows no keys doesn't leave an index with gaps behind.
+    let mut other = open(folder.path());
+    other.append(&driver.settle_plain()).unwrap();
+    assert_eq!(found(&store, &tree_of(2).repeat(2)), None);
+    store.append(&driver.settle_plain()).unwrap();
+    for trial in 1..=3 {
+        assert!(
+            found(&store, &tree_of(trial).repeat(2)).is_some(),
+            "{trial}"
+        );
+    }
 }
 
 #[test]
@@ -324,25 +337,72 @@ fn a_full_disk_stops_an_append_cleanly_and_it_works_after() {
     assert_eq!(store.head(&run).unwrap().unwrap().n, appended as u64 + 1);
 }
 
-/// On a real, tiny file system, where the tests may mount one.
-#[test]
-fn a_full_file_system_stops_appends_and_blobs_cleanly() {
+/// Works on a real, tiny file system of its own, where the tests may mount one.
+fn on_a_tiny_file_system(work: impl FnOnce(&Path) + std::panic::UnwindSafe) {
     let folder = tempfile::tempdir().unwrap();
-    let mounted = std::process::Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
-        .arg(folder.path())
-        .output()
-        .is_ok_and(|output| output.status.success());
-    if !mounted {
+    if !mount(folder.path(), "size=1m") {
         return;
     }
-    let outcome = std::panic::catch_unwind(|| fill(folder.path()));
-    std::process::Command::new("umount")
+    let outcome = std::panic::catch_unwind(|| work(folder.path()));
+    Command::new("umount")
         .arg("-l")
         .arg(folder.path())
         .status()
         .unwrap();
     outcome.unwrap();
+}
+
+fn mount(folder: &Path, options: &str) -> bool {
+    Command::new("mount")
+        .args(["-t", "tmpfs", "-o", options, "tmpfs"])
+        .arg(folder)
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn a_full_file_system_stops_appends_and_blobs_cleanly() {
+    on_a_tiny_file_system(fill);
+}
+
+#[test]
+fn a_read_only_file_system_is_refused_to_writers_and_read_by_readers() {
+    on_a_tiny_file_system(|folder| {
+        let path = folder.join("store");
+        let run = run_id("r1");
+        let mut store = open(&path);
+        let held = lease(&store, &run);
+        let mut driver = Driver::new(&run, held.epoch());
+        store.append(&driver.start(3)).unwrap();
+        drop(held);
+        store.close().unwrap();
+        assert!(mount(folder, "remount,ro"));
+        let refused = Store::open(&path, OpenMode::Write).unwrap_err();
+        assert!(matches!(refused, OpenError::Unwritable { .. }), "{refused}");
+        let reader = Store::open(&path, OpenMode::Read).unwrap();
+        assert_eq!(reader.head(&run).unwrap().unwrap().n, 0);
+        drop(reader);
+
+        // With a log that a writer left when it died.
+        assert!(mount(folder, "remount,rw"));
+        let mut store = Store::open(&path, OpenMode::Write).unwrap();
+        store.append(&driver.settle_plain()).unwrap();
+        let log = |end: &str| path.join(format!("{JOURNAL_FILE}{end}"));
+        fs::copy(log("-wal"), folder.join("log")).unwrap();
+        fs::copy(log(""), folder.join("db")).unwrap();
+        store.close().unwrap();
+        fs::copy(folder.join("log"), log("-wal")).unwrap();
+        fs::copy(folder.join("db"), log("")).unwrap();
+        assert!(mount(folder, "remount,ro"));
+        let refused = Store::open(&path, OpenMode::Read).unwrap_err().to_string();
+        assert!(
+            refused.contains("a log that was never finished"),
+            "{refused}"
+        );
+        assert!(mount(folder, "remount,rw"));
+        let reader = Store::open(&path, OpenMode::Read).unwrap();
+        assert_eq!(reader.head(&run).unwrap().unwrap().n, 1);
+    });
 }
 
 fn fill(folder: &Path) {

@@ -114,6 +114,11 @@ pub const KEYS: KeySource = KeySource {
     keys_of,
 };
 
+/// A folder in memory where that can be had, for tests that write much and ask nothing of the disk.
+pub fn quick_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}
+
 pub fn run_id(text: &str) -> RunId {
     RunId::new(text).unwrap()
 }
