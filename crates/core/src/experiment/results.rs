@@ -104,6 +104,9 @@ pub struct Proposed {
     /// What git can't record, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
+    /// What it did to the user's repository and was undone (in place only).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<String>,
     /// Files that hold what looks like a secret.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,

@@ -5,7 +5,7 @@
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::results::Kept;
 use loopwright_core::metric::Real;
-use loopwright_git::{CommitSpec, GitError, Oid};
+use loopwright_git::{CommitSpec, GitError, InPlaceCommit, Oid};
 
 use crate::error::EngineError;
 
@@ -17,6 +17,9 @@ impl Workshop {
     pub(super) fn keep(&mut self, announced: &Announced) -> Result<Done, EngineError> {
         let tree = oid_field(&announced.request, "tree")?;
         let parent = oid_field(&announced.request, "parent_commit")?;
+        if self.site.is_in_place() {
+            return self.keep_in_place(announced, tree, parent);
+        }
         let found = self.full_tree(announced, tree, parent)?;
         if found != tree {
             return Ok(Done::builtin(&Kept::Mismatch {
@@ -36,10 +39,50 @@ impl Workshop {
         loopwright_record::crash_point!("keep.published");
         // Without a measured candidate arm (after a crash) there is no cache to take over.
         let _ = self.arms.promote();
-        Ok(Done::builtin(&Kept::Committed {
-            commit: commit.to_hex(),
-            note,
-        }))
+        Ok(committed(commit, note))
+    }
+
+    /// Commits on the branch that the user has checked out, with the user's hooks and signing. What
+    /// they make of it is looked at: only what was measured is kept.
+    fn keep_in_place(
+        &mut self,
+        announced: &Announced,
+        tree: Oid,
+        parent: Oid,
+    ) -> Result<Done, EngineError> {
+        let message = self.keep_message(announced)?;
+        let before = self
+            .site
+            .committed_before(&mut self.objects, &tree, &parent)?;
+        if let Some(commit) = before {
+            return Ok(committed(commit, None));
+        }
+        let done = self
+            .site
+            .commit_in_place(&mut self.objects, &tree, &message)?;
+        loopwright_record::crash_point!("keep.published");
+        match done {
+            Some(InPlaceCommit::Committed { commit }) => {
+                // Without a measured candidate arm (after a crash) there is no cache to take over.
+                let _ = self.arms.promote();
+                Ok(committed(commit, None))
+            }
+            Some(InPlaceCommit::Rewritten {
+                tree: rewritten, ..
+            }) => {
+                let base = self.objects.read_commit(&parent)?.tree;
+                let changes = self.objects.diff(&base, &rewritten)?;
+                let message = "what the commit hook made of it\n";
+                let candidate = self.candidate(announced, parent, rewritten, &changes, message)?;
+                Ok(Done::builtin(&Kept::Rewritten { candidate }))
+            }
+            Some(InPlaceCommit::Refused(obstacle)) => Ok(Done::builtin(&Kept::Refused {
+                words: obstacle.to_string(),
+            })),
+            None => Err(EngineError::refused(
+                "the user's checkout is not the place of this run",
+            )),
+        }
     }
 
     /// The tree that a checkout of the candidate holds, every file read.
@@ -49,7 +92,7 @@ impl Workshop {
         tree: Oid,
         parent: Oid,
     ) -> Result<Oid, EngineError> {
-        let snapshot = self.proposer.full_snapshot(&mut self.objects)?;
+        let snapshot = self.site.full_snapshot(&mut self.objects)?;
         let base = self.objects.read_commit(&parent)?.tree;
         let (found, _) = self.without_links(base, &snapshot)?;
         if found == tree {
@@ -65,8 +108,8 @@ impl Workshop {
             time_s,
             message: "check\n",
         })?;
-        self.proposer.reset_to(&mut self.objects, &commit)?;
-        Ok(self.proposer.full_snapshot(&mut self.objects)?.tree)
+        self.site.begin(&mut self.objects, &commit)?;
+        Ok(self.site.full_snapshot(&mut self.objects)?.tree)
     }
 
     fn keep_message(&self, announced: &Announced) -> Result<String, EngineError> {
@@ -102,4 +145,11 @@ impl Workshop {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn committed(commit: Oid, note: Option<String>) -> Done {
+    Done::builtin(&Kept::Committed {
+        commit: commit.to_hex(),
+        note,
+    })
 }

@@ -5,7 +5,9 @@
 //! where a segment starts; [`workshop`] performs the machine's effects, one file for each:
 //! [`propose`], [`measure`], [`keep`].
 
+pub mod adopt;
 pub mod briefing;
+pub mod checkup;
 pub mod environment;
 pub mod harness;
 pub mod keep;
@@ -13,8 +15,11 @@ pub mod measure;
 pub mod preflight;
 pub mod propose;
 pub mod session;
+pub mod site;
 pub mod unfinished;
 pub mod workshop;
 
+pub use adopt::{Adoption, Wanted, adopt};
+pub use checkup::{Finding, Level, check_loop, check_project, would_be_refused};
 pub use session::{KEYS, Purpose, Request, Session, SessionReport, pinned};
 pub use unfinished::{Unfinished, unfinished};

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use loopwright_core::scrub::{Secrets, is_secret_name};
 use loopwright_core::spec::{ExperimentSpec, did_you_mean};
 use loopwright_git::{Dirty, TreeListing};
 
@@ -70,6 +71,37 @@ pub fn check_commands(
         "or, if the command itself makes it: cache = [\"{top_name}\"] (--cache {top_name})"
     ));
     let what = "a command needs a file that the loop's checkouts will not have".to_owned();
+    Err(EngineError::Refused { what, hints })
+}
+
+/// Refuses secrets in what is pinned: a record keeps no secret, so a resumed run would not have it.
+pub fn check_secrets(spec: &ExperimentSpec) -> Result<(), EngineError> {
+    let shapes = Secrets::default();
+    let holds = |text: &str| !shapes.findings(text.as_bytes()).is_empty();
+    let mut hints = Vec::new();
+    for (name, value) in &spec.env {
+        if is_secret_name(name) || holds(value) {
+            hints.push(format!(
+                "env.{name}: leave it in your own environment, which commands inherit (or name it in pass_env)"
+            ));
+        }
+    }
+    let commands = [
+        ("run", Some(&spec.run)),
+        ("propose", spec.propose.as_ref()),
+        ("setup", spec.setup.as_ref()),
+    ];
+    for (key, line) in commands {
+        if line.is_some_and(|line| holds(line)) {
+            hints.push(format!(
+                "{key}: read it from the environment instead of writing it in the command"
+            ));
+        }
+    }
+    if hints.is_empty() {
+        return Ok(());
+    }
+    let what = "the settings hold what looks like a secret, and they are recorded".to_owned();
     Err(EngineError::Refused { what, hints })
 }
 

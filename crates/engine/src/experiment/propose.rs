@@ -36,7 +36,7 @@ impl Workshop {
         let incumbent = oid_field(&announced.request, "commit")?;
         let base_tree = oid_field(&announced.request, "tree")?;
         self.arms.reject();
-        self.proposer.reset_to(&mut self.objects, &incumbent)?;
+        self.site.begin(&mut self.objects, &incumbent)?;
         self.place_links()?;
         loopwright_record::crash_point!("propose.ready");
         let (command, brief_digest) = self.propose_command(announced)?;
@@ -49,7 +49,7 @@ impl Workshop {
         if stopped {
             return Ok(Done::Stopped(usage));
         }
-        let snapshot = self.proposer.snapshot(&mut self.objects)?;
+        let snapshot = self.site.snapshot(&mut self.objects)?;
         let (tree, changes) = self.without_links(base_tree, &snapshot)?;
         loopwright_record::crash_point!("propose.snapshot");
         let candidate = if tree == base_tree {
@@ -69,6 +69,11 @@ impl Workshop {
             .iter()
             .map(|path| format!("{}: {}", path.path, path.why))
             .collect();
+        let undone = snapshot
+            .undone
+            .iter()
+            .map(|path| format!("{}: {}", path.path, path.why))
+            .collect();
         if snapshot.removed {
             refused.push("it removed its own directory".to_owned());
         }
@@ -80,6 +85,7 @@ impl Workshop {
             candidate,
             protected,
             refused,
+            undone,
             brief_digest,
         };
         Ok(Done::Result(settlement_of(&proposed), usage, scrubbed))
@@ -119,7 +125,7 @@ impl Workshop {
                 self.put_on_desk("brief.md", &brief.to_markdown())?.into(),
             );
         }
-        let work = self.proposer.work_tree();
+        let work = self.site.work_tree();
         let ceiling = work.parent().unwrap_or(work);
         let line = self.spec.propose.clone().unwrap_or_default();
         let mut command = Command::shell(line, work.join(&self.workdir));
@@ -145,8 +151,12 @@ impl Workshop {
 
     /// Shows the proposer the declared inputs; they are no part of what it proposes.
     fn place_links(&self) -> Result<(), EngineError> {
+        if self.site.is_in_place() {
+            // They are where they are.
+            return Ok(());
+        }
         for link in self.input_links() {
-            let place = link.path.to_path(self.proposer.work_tree());
+            let place = link.path.to_path(self.site.work_tree());
             let put = || -> std::io::Result<()> {
                 if let Some(parent) = place.parent() {
                     fs::create_dir_all(parent)?;

@@ -5,7 +5,7 @@
 //! the first effect; and only then does the driver begin.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ use loopwright_core::spec::ExperimentSpec;
 use loopwright_core::turn::{Given, Run};
 use loopwright_exec::{Supervisor, SupervisorId, end_orphans};
 use loopwright_git::arms::{ArmRules, Arms, InputLink, LinkFingerprint, Patterns};
-use loopwright_git::{GitError, ObjectStore, Oid, Person, ProposerRepository, UserBranch};
+use loopwright_git::{GitError, InPlace, ObjectStore, Oid, Person, ProposerRepository, UserBranch};
 use loopwright_record::{
     Holder, Key, KeySource, Lease, LeaseError, OpenMode, StartLock, Store, Terms,
 };
@@ -39,6 +39,7 @@ use crate::views::{History, trial_row};
 
 use super::harness::Harness;
 use super::preflight;
+use super::site::Site;
 use super::workshop::Workshop;
 
 /// How long a start waits for another one of the same loop to come through.
@@ -134,8 +135,8 @@ pub fn pinned(store: &Store, loop_name: &LoopName) -> Result<Option<(RunId, Caps
 }
 
 /// One invocation of an experiment loop.
-pub struct Session<'a> {
-    project: &'a Project,
+pub struct Session {
+    project: Project,
     request: Request,
     store: Store,
     objects: ObjectStore,
@@ -145,14 +146,15 @@ pub struct Session<'a> {
     links: Vec<LinkFingerprint>,
 }
 
-impl<'a> Session<'a> {
+impl Session {
     /// Drives one invocation to its end.
     pub fn drive(
-        project: &'a Project,
+        project: &Project,
         request: Request,
         happenings: Happenings,
         watcher: &mut dyn Watcher,
     ) -> Result<SessionReport, EngineError> {
+        let project = recovered(project, &request.spec, watcher)?;
         let mut session = Self::open(project, request)?;
         session.preflight(watcher)?;
         let (run_id, lease) = session.take_run()?;
@@ -160,7 +162,7 @@ impl<'a> Session<'a> {
         session.invoke(run_id, lease, happenings, watcher)
     }
 
-    fn open(project: &'a Project, request: Request) -> Result<Self, EngineError> {
+    fn open(project: Project, request: Request) -> Result<Self, EngineError> {
         let refuse = |error: &dyn std::fmt::Display| EngineError::refused(error.to_string());
         let loop_name = LoopName::new(&request.spec.name).map_err(|error| refuse(&error))?;
         let branch = BranchName::new(&request.spec.branch).map_err(|error| refuse(&error))?;
@@ -203,6 +205,7 @@ impl<'a> Session<'a> {
         }
         let user = &self.project.user;
         self.objects.import_base(user, &user.head)?;
+        preflight::check_secrets(&self.request.spec)?;
         let tree = self.objects.read_commit(&user.head)?.tree;
         let listing = self.objects.checkout_listing(&tree)?;
         let spec = &self.request.spec;
@@ -296,6 +299,7 @@ impl<'a> Session<'a> {
             None => Run::new(run_id.clone()),
         };
         let started = run.state.is_some();
+        self.check_in_place(&run)?;
         let harness = self.harness_start(&run)?;
         let caps = self.caps(&run_id, harness.clone())?;
         let branch = self.loop_branch(&harness, &run)?;
@@ -392,6 +396,10 @@ impl<'a> Session<'a> {
             self.loop_name.as_str(),
             self.branch.as_str(),
         )?;
+        if self.request.spec.in_place {
+            // The branch that moves is the user's own.
+            return Ok(branch);
+        }
         let commit: Oid = harness.commit.parse()?;
         let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
         let old = incumbent
@@ -416,6 +424,54 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// In place, the user's branch must stand where the loop left it: a commit of somebody else's
+    /// was never measured.
+    fn check_in_place(&self, run: &Run<Experiment>) -> Result<(), EngineError> {
+        let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
+        let (true, Some(incumbent)) = (self.request.spec.in_place, incumbent) else {
+            return Ok(());
+        };
+        let head = self.project.user.head.to_hex();
+        let keeping = run
+            .state
+            .as_ref()
+            .is_some_and(|state| state.trial.is_some());
+        if head == incumbent.commit || keeping {
+            return Ok(());
+        }
+        Err(EngineError::Refused {
+            what: format!(
+                "the checked-out branch stands at {}, and the loop's incumbent is {}",
+                short(&head),
+                short(&incumbent.commit)
+            ),
+            hints: vec![
+                format!(
+                    "go back to it: git checkout BRANCH, or git reset --hard {}",
+                    short(&incumbent.commit)
+                ),
+                "or start from here under a new name: --loop NAME".to_owned(),
+            ],
+        })
+    }
+
+    fn site(&mut self, work: &Path) -> Result<Site, EngineError> {
+        let user = &self.project.user;
+        if self.request.spec.in_place {
+            let keeper = InPlace::open(&in_place_notes(&self.project), user, &mut self.objects)?;
+            let (top, at) = (user.top.clone(), user.head);
+            return Ok(Site::InPlace {
+                keeper: Box::new(keeper),
+                top,
+                at,
+            });
+        }
+        let place = work.join("proposer");
+        let repository =
+            ProposerRepository::create(&place, user, &mut self.objects, &self.identity)?;
+        Ok(Site::Apart(repository))
+    }
+
     fn workshop(&mut self, run: &RunId, branch: UserBranch) -> Result<Workshop, EngineError> {
         let work = self.project.work_of(run);
         let desk = work.join("desk");
@@ -438,12 +494,7 @@ impl<'a> Session<'a> {
         };
         let mut workshop = Workshop {
             workdir: self.request.workdir.clone().into(),
-            proposer: ProposerRepository::create(
-                &work.join("proposer"),
-                &self.project.user,
-                &mut self.objects,
-                &self.identity,
-            )?,
+            site: self.site(&work)?,
             objects,
             arms: Arms::open(&work.join("arms"), rules)?,
             links: self.links.clone(),
@@ -469,6 +520,38 @@ impl<'a> Session<'a> {
         workshop.metrics.dedup();
         Ok(workshop)
     }
+}
+
+/// Where notes for putting the user's checkout back lie.
+fn in_place_notes(project: &Project) -> PathBuf {
+    project.store.join("in-place")
+}
+
+/// The project after what an interrupted proposal in place did to it was undone.
+fn recovered(
+    project: &Project,
+    spec: &ExperimentSpec,
+    watcher: &mut dyn Watcher,
+) -> Result<Project, EngineError> {
+    let mut project = project.clone();
+    if !spec.in_place {
+        return Ok(project);
+    }
+    if let Some(undone) = InPlace::recover(&in_place_notes(&project))? {
+        for what in undone {
+            watcher.notice(&format!(
+                "undone of the interrupted proposal: {}: {}",
+                what.path, what.why
+            ));
+        }
+        project.user = project.user.discover_again()?;
+    }
+    Ok(project)
+}
+
+/// The first characters of a commit's id, for people.
+fn short(hex: &str) -> &str {
+    hex.get(..10).unwrap_or(hex)
 }
 
 fn texts(patterns: &[loopwright_core::spec::Pattern]) -> Vec<String> {
@@ -516,7 +599,7 @@ fn run_started(spec: &ExperimentSpec, loop_name: &LoopName) -> Result<RunStarted
 /// Renews the lease over a connection of its own; gives it up when it is dropped.
 fn renewal(store: &Path, lease: Lease) -> Box<dyn FnMut() -> Result<(), String>> {
     struct Renewal {
-        folder: std::path::PathBuf,
+        folder: PathBuf,
         lease: Option<Lease>,
     }
     impl Drop for Renewal {

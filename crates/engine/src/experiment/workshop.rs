@@ -17,9 +17,7 @@ use loopwright_core::scrub::{self, Secrets};
 use loopwright_core::spec::{ExperimentSpec, PatternSet};
 use loopwright_core::usage::Usage;
 use loopwright_git::arms::{Arms, InputLink, LinkFingerprint, Patterns};
-use loopwright_git::{
-    Change, CommitSpec, GitError, ObjectStore, Oid, Person, ProposerRepository, UserBranch,
-};
+use loopwright_git::{Change, CommitSpec, GitError, ObjectStore, Oid, Person, UserBranch};
 use loopwright_record::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -29,6 +27,8 @@ use crate::commands::CommandRunner;
 use crate::error::EngineError;
 use crate::hands::{Control, Performed, Performer};
 use crate::views::History;
+
+use super::site::Site;
 
 /// How many of a candidate's paths stand in the record by name.
 const NAMED_PATHS_MAX: usize = 20;
@@ -42,7 +42,7 @@ pub struct Workshop {
     /// The engine's own objects.
     pub objects: ObjectStore,
     /// Where proposals are made.
-    pub proposer: ProposerRepository,
+    pub site: Site,
     /// Where trees are measured.
     pub arms: Arms,
     /// What is linked into them, as it was at the start.
@@ -190,4 +190,11 @@ pub(super) fn request_field<T: DeserializeOwned>(
     serde_json::from_value(value).map_err(|error| {
         EngineError::refused(format!("a request's {field} can't be read: {error}"))
     })
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        // The user's checkout is left at the incumbent; if that fails now, the next session does it.
+        let _ = self.site.close(&mut self.objects);
+    }
 }

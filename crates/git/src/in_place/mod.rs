@@ -149,7 +149,7 @@ impl InPlace {
 
     /// Stores what the proposer left, after putting back what it did to the repository itself.
     ///
-    /// What was put back is in `refused`. Nothing of the proposer's may be running any more.
+    /// What was put back is in `undone`. Nothing of the proposer's may be running any more.
     pub fn snapshot(&mut self, store: &mut ObjectStore) -> Result<Snapshot, GitError> {
         self.take(store, false)
     }
@@ -160,25 +160,26 @@ impl InPlace {
     }
 
     fn take(&mut self, store: &mut ObjectStore, full: bool) -> Result<Snapshot, GitError> {
-        let mut refused = self.guard.put_back()?;
+        let mut undone = self.guard.put_back()?;
         remove_leftovers(&self.user.git_dir);
         let agent_head = self.agent_head()?;
-        refused.extend(self.references.put_back(&self.user)?);
+        undone.extend(self.references.put_back(&self.user)?);
         let collected = self.work.collect(store, full)?;
         let Some(collected) = collected else {
             return Ok(Snapshot {
                 tree: self.work.tree(),
                 changes: Vec::new(),
-                refused,
+                refused: Vec::new(),
+                undone,
                 agent_head,
                 removed: true,
             });
         };
-        refused.extend(collected.refused);
         Ok(Snapshot {
             tree: collected.tree,
             changes: collected.changes,
-            refused,
+            refused: collected.refused,
+            undone,
             agent_head,
             removed: false,
         })

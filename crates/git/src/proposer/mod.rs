@@ -37,6 +37,9 @@ pub struct Snapshot {
     pub changes: Vec<Change>,
     /// What can't be part of it, and why.
     pub refused: Vec<RefusedPath>,
+    /// What the proposer did to the repository itself and was undone, in words (in place only:
+    /// a private repository is simply made anew).
+    pub undone: Vec<RefusedPath>,
     /// The commit the proposer left as HEAD, if it is not the one it started from.
     pub agent_head: Option<AgentHead>,
     /// The proposer removed its own directory; there is no proposal.
@@ -104,6 +107,7 @@ impl ProposerRepository {
                 tree: collected.tree,
                 changes: collected.changes,
                 refused: collected.refused,
+                undone: Vec::new(),
                 agent_head,
                 removed: false,
             }),
@@ -111,6 +115,7 @@ impl ProposerRepository {
                 tree: self.work.tree(),
                 changes: Vec::new(),
                 refused: Vec::new(),
+                undone: Vec::new(),
                 agent_head: None,
                 removed: true,
             }),

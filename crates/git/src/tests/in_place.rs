@@ -146,7 +146,7 @@ fn c16_in_place_hooks_and_signing() {
         .repository
         .git(["config", "gpg.program", "/bin/false"]);
     let snapshot = scene.propose("echo 5 > x; git config --unset commit.gpgsign");
-    assert_eq!(snapshot.refused[0].path, RepoPath::from(".git/config"));
+    assert_eq!(snapshot.undone[0].path, RepoPath::from(".git/config"));
     let commit = scene
         .place
         .commit(&mut scene.store, &snapshot.tree, "keep")
