@@ -1,0 +1,158 @@
+//! The world outside: its clock, the ledger of paid calls, and what is known to be durable. It
+//! outlives every crash.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+
+use loopwright_core::batch::Batch;
+use loopwright_core::digest::Digest;
+use loopwright_core::effect::Announced;
+use loopwright_core::ids::{EffectId, RunId};
+use loopwright_core::kernel::kind;
+use loopwright_core::time::Micros;
+
+use crate::violation::{Law, Violation};
+
+/// When every simulated world begins.
+const BEGINNING: Micros = Micros(1_700_000_000_000_000);
+
+/// One paid call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The run it was made for.
+    pub run: RunId,
+    /// The effect.
+    pub effect: EffectId,
+    /// The attempt.
+    pub attempt: u32,
+    /// The tokens it takes, where it has a price of its own.
+    pub tokens: u64,
+}
+
+/// What is known to be durable of a run: a journal must never know less.
+#[derive(Clone, Debug, Default)]
+pub struct Durable {
+    /// The newest batch whose append returned.
+    pub returned: Option<(u64, Digest)>,
+    /// Attempts announced in such batches.
+    pub announced: BTreeSet<(EffectId, u32)>,
+    /// Effects settled in such batches.
+    pub settled: BTreeSet<EffectId>,
+}
+
+/// The world.
+#[derive(Debug)]
+pub struct World {
+    now: Cell<Micros>,
+    ledger: RefCell<Vec<Call>>,
+    durable: RefCell<BTreeMap<RunId, Durable>>,
+}
+
+impl World {
+    /// A world in which nothing has happened.
+    pub fn new() -> Self {
+        Self {
+            now: Cell::new(BEGINNING),
+            ledger: RefCell::default(),
+            durable: RefCell::default(),
+        }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Micros {
+        self.now.get()
+    }
+
+    /// Lets time pass.
+    pub fn pass(&self, duration_us: u64) {
+        self.now.set(self.now.get().plus(duration_us));
+    }
+
+    /// Lets time pass until that moment, if it isn't over.
+    pub fn reach(&self, moment: Micros) {
+        self.now.set(self.now.get().max(moment));
+    }
+
+    /// What is durable of a run.
+    pub fn durable(&self, run: &RunId) -> Durable {
+        self.durable.borrow().get(run).cloned().unwrap_or_default()
+    }
+
+    /// Notes a batch whose append returned, or that was found after a crash.
+    pub fn learn(&self, batch: &Batch) {
+        let mut all = self.durable.borrow_mut();
+        let durable = all.entry(batch.header.run.clone()).or_default();
+        durable.returned = Some((batch.header.n, batch.digest));
+        for sealed in &batch.events {
+            let event = &sealed.event;
+            let Some(effect) = &event.effect else {
+                continue;
+            };
+            match event.kind.as_str() {
+                kind::EFFECT_ANNOUNCED => {
+                    let attempt = event.attempt.unwrap_or(0);
+                    durable.announced.insert((effect.clone(), attempt));
+                }
+                kind::EFFECT_SETTLED | kind::EFFECT_LOST => {
+                    durable.settled.insert(effect.clone());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Somebody pays for a call: the laws of paying are checked at the till.
+    pub fn pay(&self, announced: &Announced, tokens: u64) {
+        let Announced {
+            run,
+            effect,
+            attempt,
+            ..
+        } = announced;
+        {
+            let all = self.durable.borrow();
+            let durable = all.get(run);
+            let is_announced = durable
+                .is_some_and(|durable| durable.announced.contains(&(effect.clone(), *attempt)));
+            if !is_announced {
+                let words =
+                    format!("attempt {attempt} of {effect} began before it was durably announced");
+                Violation::throw(Law::CommitThenAct, words);
+            }
+            if durable.is_some_and(|durable| durable.settled.contains(effect)) {
+                let words = format!("{effect} was settled, and was performed again");
+                Violation::throw(Law::SettledOnce, words);
+            }
+        }
+        let made = self.calls_for(run, effect);
+        if made.iter().any(|made| made >= attempt) {
+            let words = format!("attempt {attempt} of {effect} came after attempts {made:?}");
+            Violation::throw(Law::AttemptsInOrder, words);
+        }
+        self.ledger.borrow_mut().push(Call {
+            run: run.clone(),
+            effect: effect.clone(),
+            attempt: *attempt,
+            tokens,
+        });
+    }
+
+    /// Every call, in order.
+    pub fn ledger(&self) -> Vec<Call> {
+        self.ledger.borrow().clone()
+    }
+
+    fn calls_for(&self, run: &RunId, effect: &EffectId) -> Vec<u32> {
+        let ledger = self.ledger.borrow();
+        let its = ledger
+            .iter()
+            .filter(|call| call.run == *run && call.effect == *effect);
+        its.map(|call| call.attempt).collect()
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::new()
+    }
+}
