@@ -1,6 +1,6 @@
 //! How long a preparation takes that has nothing to do, or little: the price of a trial.
 //!
-//! `cargo run --release -p loopwright-git --example arms_noop`
+//! `cargo run --release -p loopwright-git --example arms_noop [files]`
 #![allow(clippy::print_stdout, reason = "printing is what this example is for")]
 
 use std::collections::BTreeMap;
@@ -46,9 +46,23 @@ fn tree(objects: &mut Memory, files: usize, edited: usize) -> TreeListing {
     TreeListing::new((0..files).map(entry).collect())
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
+/// What this thread has used of a processor: steadier than the clock on a busy machine.
+fn processor_time() -> Duration {
+    let line = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let used = line
+        .split(' ')
+        .next()
+        .and_then(|number| number.parse().ok());
+    Duration::from_nanos(used.unwrap_or(0))
+}
+
+/// The middle of each: by the clock, and of the processor.
+fn median(times: Vec<(Duration, Duration)>) -> String {
+    let (mut clock, mut processor): (Vec<_>, Vec<_>) = times.into_iter().unzip();
+    clock.sort_unstable();
+    processor.sort_unstable();
+    let middle = clock.len() / 2;
+    format!("{:?} (processor {:?})", clock[middle], processor[middle])
 }
 
 fn measure(files: usize, cache: &[&str]) -> Result<(), Box<dyn std::error::Error>> {
@@ -63,13 +77,15 @@ fn measure(files: usize, cache: &[&str]) -> Result<(), Box<dyn std::error::Error
     let mut arms = Arms::open(&directory.path().join("arms"), ArmRules { cache, links })?;
     let mut objects = Memory::default();
     let base = tree(&mut objects, files, usize::MAX);
-    let mut once =
-        |role: Role, target: &TreeListing| -> Result<Duration, Box<dyn std::error::Error>> {
-            let began = Instant::now();
-            let prepared = arms.prepare(role, target, &mut objects, None)?;
-            arms.after_run(role, &[])?;
-            Ok(began.elapsed().saturating_sub(prepared.waited))
-        };
+    let mut once = |role: Role,
+                    target: &TreeListing|
+     -> Result<(Duration, Duration), Box<dyn std::error::Error>> {
+        let (began, used) = (Instant::now(), processor_time());
+        let prepared = arms.prepare(role, target, &mut objects, None)?;
+        arms.after_run(role, &[])?;
+        let clock = began.elapsed().saturating_sub(prepared.waited);
+        Ok((clock, processor_time().saturating_sub(used)))
+    };
     let first = once(Role::Incumbent, &base)?;
     once(Role::Candidate, &base)?;
     // Young files are read again; trials have them settled.
@@ -87,7 +103,8 @@ fn measure(files: usize, cache: &[&str]) -> Result<(), Box<dyn std::error::Error
         turns.push(once(Role::Candidate, &base)?);
     }
     println!(
-        "{files} files{with}: first {first:?}, nothing to do {:?}, arms in turn {:?}",
+        "{files} files{with}: first {}, nothing to do {}, arms in turn {}",
+        median(vec![first]),
         median(nothing),
         median(turns)
     );
@@ -95,8 +112,10 @@ fn measure(files: usize, cache: &[&str]) -> Result<(), Box<dyn std::error::Error
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    measure(20, &[])?;
-    measure(20, &["target"])?;
-    measure(20_000, &[])?;
-    measure(20_000, &["target"])
+    let asked: Option<usize> = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    for files in asked.map_or(vec![20, 20_000], |files| vec![files]) {
+        measure(files, &[])?;
+        measure(files, &["target"])?;
+    }
+    Ok(())
 }

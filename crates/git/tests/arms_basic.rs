@@ -280,7 +280,7 @@ fn one_candidate_cannot_poison_the_next() {
     // Rejected and measured again: from the incumbent's once more.
     let last = bench.tree(&[("x", "c")]);
     bench.measure(Candidate, &last, |root| {
-        assert!(!root.join("cache/hit").exists())
+        assert!(!root.join("cache/hit").exists());
     });
 }
 
@@ -289,11 +289,11 @@ fn a_kept_candidate_hands_its_cache_on() {
     let mut bench = Bench::new(&["cache"]);
     let base = bench.tree(&[("x", "1")]);
     bench.measure(Incumbent, &base, |root| {
-        write(&root.join("cache/of"), "base")
+        write(&root.join("cache/of"), "base");
     });
     let better = bench.tree(&[("x", "2")]);
     bench.measure(Candidate, &better, |root| {
-        write(&root.join("cache/of"), "better")
+        write(&root.join("cache/of"), "better");
     });
     bench.arms.promote().unwrap();
     let bench_inode = |bench: &Bench| fs::metadata(bench.arms.tree_path()).unwrap().ino();
@@ -642,7 +642,7 @@ fn a_closed_bench_opens_warm() {
     let mut bench = Bench::new(&["cache"]);
     let target = bench.tree(&[("x", "1"), ("d/y", "2")]);
     bench.measure(Incumbent, &target, |root| {
-        write(&root.join("cache/out"), "o")
+        write(&root.join("cache/out"), "o");
     });
     let mut bench = bench.reopen();
     let reads = bench.objects.reads;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arms_support::{Bench, MemoryObjects, Seen, expected, look};
+use arms_support::{Bench, MemoryObjects, Seen, assert_exact, expected, look};
 use loopwright_git::arms::Role::{self, Candidate, Incumbent};
 use loopwright_git::arms::{ArmRules, Arms, ArmsError, Patterns};
 use loopwright_git::types::{Mode, TreeListing};
@@ -135,7 +135,6 @@ fn stopped_at_every_step() {
     let names = names.lock().unwrap();
     for step in [
         "marked busy",
-        "make tree",
         "remove",
         "remove former file",
         "make directory",
@@ -143,7 +142,6 @@ fn stopped_at_every_step() {
         "remove cache",
         "make cache directory",
         "copy cache",
-        "mark active",
         "move in",
         "moved in",
         "move out",
@@ -246,15 +244,48 @@ fn a_checkout_nobody_claims_is_not_trusted() {
     let mut bench = Bench::new(&["cache"]);
     let tree = bench.tree(&[("x", "1")]);
     bench.measure(Incumbent, &tree, |root| {
-        fs::write(root.join("cache"), "c").unwrap()
+        fs::write(root.join("cache"), "c").unwrap();
     });
-    let marker = bench.arms.ceiling().join("slot");
-    fs::write(marker, "neither").unwrap();
+    let home = bench.arms.ceiling().parent().unwrap().to_path_buf();
+    // One checkout too many, then one too few.
+    fs::create_dir(home.join("a/tree")).unwrap();
     let mut bench = bench.reopen();
     bench.prepare(Incumbent, &tree);
-    assert!(!bench.at("cache").exists());
-    assert_eq!(
-        look(bench.arms.tree_path()),
-        expected(&tree, &bench.objects)
-    );
+    assert_exact(&bench, &tree);
+    fs::remove_dir(home.join("b/tree")).unwrap();
+    let mut bench = bench.reopen();
+    for role in [Candidate, Incumbent] {
+        bench.prepare(role, &tree);
+        assert_exact(&bench, &tree);
+    }
+}
+
+#[test]
+fn a_cut_off_run_costs_its_cache() {
+    let mut bench = Bench::new(&["cache"]);
+    let tree = bench.tree(&[("x", "1")]);
+    let write = |root: &Path| fs::write(root.join("cache"), "half").unwrap();
+    bench.measure(Incumbent, &tree, write);
+    bench.measure(Incumbent, &tree, |root| {
+        assert!(root.join("cache").exists());
+    });
+    bench.arms.discard_cache(Incumbent).unwrap();
+    bench.measure(Candidate, &tree, |root| {
+        assert!(!root.join("cache").exists());
+    });
+    bench.measure(Incumbent, &tree, |root| {
+        assert!(!root.join("cache").exists());
+    });
+    bench.measure(Incumbent, &tree, write);
+    bench.arms.discard_cache(Incumbent).unwrap();
+    let mut bench = bench.reopen();
+    bench.measure(Incumbent, &tree, |root| {
+        assert!(!root.join("cache").exists());
+    });
+    // A run whose end nobody noted is as good as cut off.
+    bench.measure(Incumbent, &tree, write);
+    bench.prepare(Incumbent, &tree);
+    bench.measure(Incumbent, &tree, |root| {
+        assert!(!root.join("cache").exists());
+    });
 }

@@ -12,7 +12,6 @@
 //! ```text
 //! <directory>/
 //!   active/tree        the arm that is being measured; commands see no other path
-//!   active/slot        whose it is
 //!   a/  b/             the two slots: tree (when parked), state, busy
 //!   incumbent          which slot holds the incumbent
 //!   lock

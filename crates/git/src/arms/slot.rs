@@ -170,6 +170,21 @@ impl Slot {
         }
     }
 
+    /// What a run left in the cache can't be trusted, whoever asks. Whatever was saved before
+    /// that run is forgotten first, for a process that comes after a crash.
+    pub(crate) fn discard_cache(&mut self) -> Result<(), ArmsError> {
+        let path = self.home.join("state");
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(ArmsError::io("remove", &path)(error));
+            }
+            _ => {}
+        }
+        self.drop_cache = true;
+        self.take_cache = true;
+        Ok(())
+    }
+
     /// A cache that is going to be deleted is built from nothing.
     pub(crate) fn forget_dropped_cache(&mut self) {
         if self.drop_cache {

@@ -1,7 +1,8 @@
 //! The directories of the arms, and which slot stands at the path commands see.
 //!
-//! `active/slot` is written before a checkout is moved to `active/tree` and says whose it is;
-//! a process that died in between is put right when the next one opens the arms.
+//! Each slot always has a checkout, parked or in the active place. So after a crash the one in
+//! the active place belongs to the slot that has none, and no record of it is needed that
+//! could be wrong.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -72,32 +73,36 @@ impl Stage {
         self.tree.parent().unwrap_or(&self.directory)
     }
 
+    /// Moves back what stands in the active place. Both slots always have a checkout, so it is
+    /// that of the slot which has none; if that can't be said, it is nobody's.
     fn recover(&self) -> Result<(), ArmsError> {
-        if fs::symlink_metadata(&self.tree).is_err() {
-            return Ok(());
-        }
-        let marker = fs::read_to_string(self.marker()).unwrap_or_default();
-        let owner = SLOTS.iter().position(|name| *name == marker.trim());
-        if let Some(slot) = owner {
-            let parked = self.home(slot).join("tree");
-            if fs::symlink_metadata(&parked).is_err() && is_real_directory(&self.tree) {
-                return fs::rename(&self.tree, &parked)
-                    .map_err(ArmsError::io("move back", &self.tree));
+        let parked = [0, 1].map(|slot| self.home(slot).join("tree"));
+        let missing = |slot: usize| fs::symlink_metadata(&parked[slot]).is_err();
+        if fs::symlink_metadata(&self.tree).is_ok() {
+            match (is_real_directory(&self.tree), missing(0), missing(1)) {
+                (true, true, false) => self.put_back(&parked[0])?,
+                (true, false, true) => self.put_back(&parked[1])?,
+                _ => remove_all(&self.tree)?,
             }
         }
-        // Nobody's, so nothing in it can be trusted.
-        remove_all(&self.tree)
+        for path in parked.iter().filter(|path| !is_real_directory(path)) {
+            remove_all(path)?;
+            fs::create_dir(path).map_err(ArmsError::io("make directory", path))?;
+        }
+        Ok(())
     }
 
-    fn marker(&self) -> PathBuf {
-        self.ceiling().join("slot")
+    fn put_back(&self, parked: &Path) -> Result<(), ArmsError> {
+        // Moving a directory rewrites its "..": that takes the right to write in it.
+        let open = disk::open_root(&self.tree);
+        open.and_then(disk::normalise_directory)
+            .map_err(ArmsError::io("open", &self.tree))?;
+        fs::rename(&self.tree, parked).map_err(ArmsError::io("move back", &self.tree))
     }
 
     /// Moves a slot's checkout to the active place, which is free.
     pub(crate) fn move_in(&mut self, slot: usize, faults: &mut Faults) -> Result<(), ArmsError> {
         let parked = self.home(slot).join("tree");
-        faults.reach("mark active")?;
-        replace_file(&self.marker(), SLOTS[slot].as_bytes())?;
         faults.reach("move in")?;
         fs::rename(&parked, &self.tree).map_err(ArmsError::io("move", &parked))?;
         self.active = Some(slot);
@@ -115,22 +120,21 @@ impl Stage {
         };
         faults.reach("move out")?;
         let found = fs::symlink_metadata(&self.tree);
-        let ours = found
-            .as_ref()
-            .is_ok_and(|meta| meta.is_dir() && inode.is_none_or(|inode| inode == meta.ino()));
+        let ours = self.holds(inode);
         let parked = self.home(slot).join("tree");
         if ours {
-            // Moving a directory rewrites its "..": that takes the right to write in it.
-            let open = disk::open_root(&self.tree);
-            open.and_then(disk::normalise_directory)
-                .map_err(ArmsError::io("open", &self.tree))?;
-            fs::rename(&self.tree, &parked).map_err(ArmsError::io("move back", &self.tree))?;
+            self.put_back(&parked)?;
         } else if found.is_ok() {
             remove_all(&self.tree)?;
         }
         self.active = None;
         faults.reach("moved out")?;
         Ok(Some((slot, ours)))
+    }
+
+    /// True if the active place still holds the directory that was moved there.
+    pub(crate) fn holds(&self, directory_inode: Option<u64>) -> bool {
+        is_real_directory(&self.tree) && inode(&self.tree) == directory_inode
     }
 
     /// Which slot holds the incumbent, as far as was written down.

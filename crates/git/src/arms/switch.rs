@@ -94,8 +94,11 @@ impl Arms {
     /// repository. One process at a time; whatever a killed one left is put right.
     pub fn open(directory: &Path, rules: ArmRules) -> Result<Self, ArmsError> {
         let stage = Stage::open(directory)?;
-        let slots = [0, 1].map(|slot| Slot::load(stage.home(slot), &rules.cache));
+        let mut slots = [0, 1].map(|slot| Slot::load(stage.home(slot), &rules.cache));
         let incumbent = stage.incumbent();
+        // What is on the disk about a candidate may be older than its last run.
+        slots[1 - incumbent].base = None;
+        slots[1 - incumbent].setup = None;
         Ok(Self {
             stage,
             rules,
@@ -141,13 +144,8 @@ impl Arms {
             .plans
             .plan(target, &self.rules.links, submodules.as_deref_mut())?;
         let slot = self.slot_of(role);
-        self.park()?;
-        self.slots[slot].mark_busy()?;
-        self.faults.reach("marked busy")?;
-        self.ensure_tree(slot)?;
-        self.slots[slot].forget_dropped_cache();
+        self.enter(slot, role)?;
         let inherits = role == Role::Candidate && self.start_candidate(slot, &plan);
-
         let changed = self.changed_since_cache(slot, &plan);
         let mut content = Content {
             objects,
@@ -159,12 +157,14 @@ impl Arms {
         } else {
             0
         };
-        self.inode = stage::inode(&self.slots[slot].parked());
-        self.stage.move_in(slot, &mut self.faults)?;
+        if self.stage.active.is_none() {
+            self.inode = stage::inode(&self.slots[slot].parked());
+            self.stage.move_in(slot, &mut self.faults)?;
+        }
         Ok(Prepared {
             path: self.stage.tree.clone(),
             switched: work.writes.len(),
-            removed: work.removals.len(),
+            removed: work.removals.len() + work.former.len(),
             cache_copied,
             waited,
         })
@@ -179,7 +179,9 @@ impl Arms {
         let state = &mut self.slots[slot];
         state.ran_until_ns = Some(ended_ns);
         state.base.clone_from(&state.plan);
-        self.save(slot)?;
+        if role == Role::Incumbent {
+            self.save(slot)?;
+        }
         self.faults.reach("run noted")?;
         self.slots[slot].mark_idle()?;
         Ok(RunTrace { touched })
@@ -207,6 +209,15 @@ impl Arms {
     pub fn reject(&mut self) {
         let slot = self.slot_of(Role::Candidate);
         self.slots[slot].take_cache = true;
+    }
+
+    /// The last run in the arm of `role` was cut off (a time limit, a crash): what it left in
+    /// the cache may be half-written and goes before the next one. Said after
+    /// [`Self::after_run`].
+    pub fn discard_cache(&mut self, role: Role) -> Result<(), ArmsError> {
+        let slot = self.slot_of(role);
+        self.saved[slot] = None;
+        self.slots[slot].discard_cache()
     }
 
     /// True if the setup must run in the arm of `role`: it never did, or not with the content
@@ -286,9 +297,30 @@ impl Arms {
         })
     }
 
-    /// Makes the slot's checkout if there is none that can be ours.
-    fn ensure_tree(&mut self, slot: usize) -> Result<(), ArmsError> {
-        let path = self.slots[slot].parked();
+    /// Where the slot's checkout is right now.
+    fn place_of(&self, slot: usize) -> PathBuf {
+        if self.stage.active == Some(slot) {
+            self.stage.tree.clone()
+        } else {
+            self.slots[slot].parked()
+        }
+    }
+
+    /// Makes sure the slot has a checkout of its own, in the active place or parked with that
+    /// place free, and marks it busy.
+    fn enter(&mut self, slot: usize, role: Role) -> Result<(), ArmsError> {
+        if self.stage.active != Some(slot) || !self.stage.holds(self.inode) {
+            self.park()?;
+        }
+        if self.slots[slot].busy {
+            // Somebody may have run here, and nobody said that it came to an end.
+            self.slots[slot].take_cache = true;
+            self.slots[slot].drop_cache |= role == Role::Incumbent;
+        }
+        self.slots[slot].mark_busy()?;
+        self.faults.reach("marked busy")?;
+        self.slots[slot].forget_dropped_cache();
+        let path = self.place_of(slot);
         if stage::is_real_directory(&path) {
             return Ok(());
         }
@@ -347,8 +379,8 @@ impl Arms {
         changed: &[bool],
         content: &mut Content<'_, '_>,
     ) -> Result<(Work, Duration), ArmsError> {
+        let root_path = self.place_of(slot);
         let state = &mut self.slots[slot];
-        let root_path = state.parked();
         let root = disk::open_root(&root_path).map_err(ArmsError::io("open", &root_path))?;
         let nothing = Patterns::default();
         let patterns = if state.drop_cache {
@@ -401,12 +433,12 @@ impl Arms {
 
     /// Gives the candidate arm the incumbent's cache, and the times that belong to it.
     fn inherit(&mut self, slot: usize, plan: &Plan, changed: &[bool]) -> Result<usize, ArmsError> {
+        let to_path = self.place_of(slot);
         let (first, second) = self.slots.split_at_mut(1);
         let (own, other) = match slot {
             0 => (&mut first[0], &second[0]),
             _ => (&mut second[0], &first[0]),
         };
-        let to_path = own.parked();
         let to = disk::open_root(&to_path).map_err(ArmsError::io("open", &to_path))?;
         let from_path = other.parked();
         let empty = Plan::default();
@@ -438,7 +470,7 @@ impl Arms {
         let mut touched = Vec::new();
         let now_ns = now_ns();
         let root = match disk::open_root(&self.stage.tree) {
-            Ok(root) if stage::inode(&self.stage.tree) == self.inode => root,
+            Ok(root) if self.stage.holds(self.inode) => root,
             // The run did away with its checkout.
             _ => return watched.to_vec(),
         };
@@ -462,13 +494,12 @@ impl Arms {
 
     fn save(&mut self, slot: usize) -> Result<(), ArmsError> {
         let state = &self.slots[slot];
-        let Some(plan) = &state.plan else {
+        let Some(plan) = state.plan.as_ref().filter(|_| !state.drop_cache) else {
             return Ok(());
         };
         let same = self.saved[slot]
             .as_ref()
             .is_some_and(|(saved, setup)| Arc::ptr_eq(saved, plan) && *setup == state.setup);
-        // The candidate's state is only worth it when it becomes the incumbent's.
         if !same {
             state.save(&self.rules.cache)?;
             self.saved[slot] = Some((Arc::clone(plan), state.setup));
