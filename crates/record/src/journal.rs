@@ -16,9 +16,11 @@ pub type Batches<'a> = Box<dyn Iterator<Item = Result<Batch, ReadError>> + 'a>;
 /// - **Whole batches.** A batch is recorded with all its events or not at all, whatever ends the
 ///   process or the machine.
 /// - **On return** of a successful `append` the batch is durable as far as the operating system
-///   and the device tell the truth about a sync; the SQLite journal makes exactly one of the
-///   write-ahead log. Every thousand pages or so the log is also copied into the database, which
-///   takes two more, and the last connection does the same as it closes.
+///   and the device tell the truth about a sync. The SQLite journal makes exactly one, of the
+///   write-ahead log; the first commit after opening also makes the log (two more: its header and
+///   the folder). Every thousand pages the log is copied into the database, within the commit that
+///   fills it: two more, of the log and the database, and one of the log's new header after. The
+///   last connection does the same as it closes.
 /// - **After a kill** of the process every batch whose `append` returned is there; the one being
 ///   appended is there or not.
 /// - **After a power loss** the same holds.

@@ -192,6 +192,10 @@ pub fn open(path: &Path, access: Access) -> Result<Connection, OpenError> {
         if access != Access::Create {
             return Err(OpenError::Missing(path.to_owned()));
         }
+        // Before anything is in the file, and only there: it stays in the file.
+        connection
+            .pragma_update(None, "journal_mode", "wal")
+            .map_err(storage)?;
         create(&connection, path)?;
     }
     if matches!(access, Access::Create | Access::Write) {
@@ -235,10 +239,6 @@ fn uri(path: &Path) -> String {
 fn set_up(connection: &Connection, access: Access) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    if access == Access::Create {
-        // Before anything is in the file; it stays in the file.
-        connection.pragma_update(None, "journal_mode", "wal")?;
-    }
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
@@ -282,21 +282,18 @@ fn check_versions(connection: &Connection, path: &Path) -> Result<bool, OpenErro
 }
 
 fn create(connection: &Connection, path: &Path) -> Result<(), OpenError> {
-    let make = || -> Result<bool, OpenError> {
-        let write = Write::begin(connection).map_err(|error| refused(path, error))?;
-        // Somebody else may have made them since we looked.
-        if check_versions(connection, path)? {
-            return Ok(false);
-        }
-        connection
-            .execute_batch(TABLES)
-            .and_then(|()| connection.pragma_update(None, "user_version", STORE_VERSION))
-            .and_then(|()| connection.pragma_update(None, "application_id", APPLICATION_ID))
-            .map_err(|error| refused(path, error.into()))?;
-        write.commit().map_err(|error| refused(path, error))?;
-        Ok(true)
-    };
-    make().map(|_| ())
+    let storage = |error| refused(path, error);
+    let write = Write::begin(connection).map_err(storage)?;
+    // Somebody else may have made them since we looked.
+    if check_versions(connection, path)? {
+        return Ok(());
+    }
+    connection
+        .execute_batch(TABLES)
+        .and_then(|()| connection.pragma_update(None, "user_version", STORE_VERSION))
+        .and_then(|()| connection.pragma_update(None, "application_id", APPLICATION_ID))
+        .map_err(|error| storage(error.into()))?;
+    write.commit().map_err(storage)
 }
 
 fn add_indexes(connection: &Connection) -> Result<(), StorageError> {

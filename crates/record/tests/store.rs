@@ -45,6 +45,13 @@ fn a_store_is_private_and_made_only_when_asked() {
 }
 
 #[test]
+fn a_store_can_be_moved_to_another_thread() {
+    fn sent<T: Send>() {}
+    sent::<Store>();
+    sent::<loopwright_record::Blobs>();
+}
+
+#[test]
 fn a_newer_store_is_refused_and_newer_indexes_are_not() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path()).close().unwrap();
@@ -121,10 +128,13 @@ fn other_files_are_told_from_stores() {
     database(folder.path())
         .execute_batch("CREATE TABLE t (x)")
         .unwrap();
+    let before = fs::read(folder.path().join(JOURNAL_FILE)).unwrap();
     for mode in [OpenMode::Create, OpenMode::Read] {
         let refused = Store::open(folder.path(), mode).unwrap_err();
         assert!(matches!(refused, OpenError::Foreign(_)), "{refused}");
     }
+    let after = fs::read(folder.path().join(JOURNAL_FILE)).unwrap();
+    assert!(before == after, "somebody else's file was changed");
 
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
