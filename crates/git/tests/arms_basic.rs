@@ -530,6 +530,27 @@ fn submodules_are_spelled_out_or_left_empty() {
 }
 
 #[test]
+fn a_listing_may_spell_submodules_out_itself() {
+    let mut bench = Bench::new(&[]);
+    let commit = Oid::from_bytes(&[7; 32]).unwrap();
+    let mut target = bench
+        .tree(&[("lib-x", "1"), ("lib/y", "y"), ("lib/in/z", "z")])
+        .as_ref()
+        .clone();
+    target.insert(RepoPath::from("lib"), (Mode::Submodule, commit));
+    target.insert(RepoPath::from("lib/in"), (Mode::Submodule, commit));
+    target.insert(RepoPath::from("lib/none"), (Mode::Submodule, commit));
+    let target = TreeListing::new(target);
+    for _ in 0..2 {
+        bench.prepare(Candidate, &target);
+        assert_exact(&bench, &target);
+        fs::write(bench.at("lib/y"), "edited").unwrap();
+        write(&bench.at("lib/none/new"), "x");
+        bench.arms.after_run(Candidate, &[]).unwrap();
+    }
+}
+
+#[test]
 fn links_are_placed_and_watched() {
     let checkout = tempfile::tempdir().unwrap();
     let top = checkout.path();

@@ -90,6 +90,7 @@ impl Plan {
         }
         items.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         let mut plan = Self::of_items(items);
+        plan.drop_filled_submodules();
         plan.check_clashes()?;
         if !links.is_empty() {
             plan.add_links(links)?;
@@ -105,6 +106,26 @@ impl Plan {
             .filter_map(|item| Some((item.path.clone(), item.content()?.1)))
             .collect();
         Self { items, attributes }
+    }
+
+    /// A listing may itself spell out what is below a submodule's entry; then the entry itself
+    /// asks for nothing.
+    fn drop_filled_submodules(&mut self) {
+        let filled: Vec<RepoPath> = self
+            .items
+            .iter()
+            .filter(|item| item.wanted == Wanted::EmptyDirectory)
+            .filter(|item| {
+                let (from, to) = self.range_below(&item.path);
+                from < to
+            })
+            .map(|item| item.path.clone())
+            .collect();
+        if !filled.is_empty() {
+            self.items.retain(|item| {
+                item.wanted != Wanted::EmptyDirectory || !filled.contains(&item.path)
+            });
+        }
     }
 
     fn add_links(&mut self, links: &[InputLink]) -> Result<(), ArmsError> {

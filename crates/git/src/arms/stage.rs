@@ -8,8 +8,10 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 
 use crate::arms::disk;
 use crate::arms::error::ArmsError;
@@ -48,11 +50,7 @@ impl Stage {
             .write(true)
             .open(&lock_path)
             .map_err(ArmsError::io("open", &lock_path))?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(ArmsError::InUse(directory)),
-            Err(error) => return Err(ArmsError::io("lock", &lock_path)(error)),
-        }
+        take_lock(&lock, &lock_path, &directory)?;
         let stage = Self {
             tree: directory.join("active").join("tree"),
             directory,
@@ -147,6 +145,23 @@ impl Stage {
     pub(crate) fn set_incumbent(&self, slot: usize) -> Result<(), ArmsError> {
         replace_file(&self.directory.join("incumbent"), SLOTS[slot].as_bytes())
     }
+}
+
+/// Takes the lock, or says who can't have the arms. A process that is just dying, or just being
+/// started by the last holder, may have it for an instant longer: that is waited for.
+fn take_lock(lock: &File, path: &Path, directory: &Path) -> Result<(), ArmsError> {
+    const PAUSE: Duration = Duration::from_millis(10);
+    for attempt in 0..50 {
+        if attempt > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) => {}
+            Err(error) => return Err(ArmsError::io("lock", path)(error)),
+        }
+    }
+    Err(ArmsError::InUse(directory.to_path_buf()))
 }
 
 /// True for a directory that is not a link to one.
