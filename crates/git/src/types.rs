@@ -358,6 +358,12 @@ pub trait Objects {
     /// The raw content of a blob, as git stores it.
     fn read_blob(&mut self, oid: &Oid) -> Result<Vec<u8>, GitError>;
 
+    /// Says which tree the next [`Self::checkout_bytes`] are for: its attributes are the ones
+    /// in force.
+    fn enter_tree(&mut self, _listing: &TreeListing) -> Result<(), GitError> {
+        Ok(())
+    }
+
     /// The bytes a checkout has at `path` (the target, for a link): the blob after the
     /// conversions the tree's attributes ask for (line endings, encodings, LFS).
     fn checkout_bytes(

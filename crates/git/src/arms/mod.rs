@@ -67,6 +67,8 @@ mod stage;
 mod stamp;
 mod switch;
 mod synchronise;
+#[cfg(test)]
+mod tests;
 mod times;
 
 pub use error::ArmsError;

@@ -143,6 +143,7 @@ impl Arms {
         let plan = self
             .plans
             .plan(target, &self.rules.links, submodules.as_deref_mut())?;
+        objects.enter_tree(target)?;
         let slot = self.slot_of(role);
         self.enter(slot, role)?;
         let inherits = role == Role::Candidate && self.start_candidate(slot, &plan);

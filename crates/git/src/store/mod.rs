@@ -218,6 +218,10 @@ impl Objects for ObjectStore {
         self.read_kind(oid, ObjectKind::Blob)
     }
 
+    fn enter_tree(&mut self, listing: &TreeListing) -> Result<(), GitError> {
+        self.use_attributes_of(listing).map(drop)
+    }
+
     fn checkout_bytes(
         &mut self,
         path: &RepoPath,
