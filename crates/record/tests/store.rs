@@ -164,8 +164,8 @@ fn a_store_in_a_folder_that_can_not_be_written_is_refused_to_writers_and_read_by
     };
     set(0o500, 0o400);
     if fs::write(path.join("probe"), "").is_ok() {
-        // The superuser writes anywhere: nothing to be seen here.
         set(0o700, 0o600);
+        skipped("the superuser writes anywhere");
         return;
     }
     let refused = Store::open(&path, OpenMode::Write).unwrap_err();
@@ -351,6 +351,7 @@ fn a_full_disk_stops_an_append_cleanly_and_it_works_after() {
 fn on_a_tiny_file_system(work: impl FnOnce(&Path) + std::panic::UnwindSafe) {
     let folder = tempfile::tempdir().unwrap();
     if !mount(folder.path(), "size=1m") {
+        skipped("nothing may be mounted");
         return;
     }
     let outcome = std::panic::catch_unwind(|| work(folder.path()));
@@ -360,6 +361,12 @@ fn on_a_tiny_file_system(work: impl FnOnce(&Path) + std::panic::UnwindSafe) {
         .status()
         .unwrap();
     outcome.unwrap();
+}
+
+/// A test that checks nothing must not be silent about it.
+#[allow(clippy::print_stderr)]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
 }
 
 fn mount(folder: &Path, options: &str) -> bool {
