@@ -3,7 +3,7 @@
 //! `cargo run --release -p loopwright-git --features test-support --example cycle`
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use loopwright_git::test_support::{TestRepository, commit_tree};
 use loopwright_git::{ObjectStore, ProposerRepository, UserRepository};
@@ -19,7 +19,7 @@ fn main() {
         }
         repository.write("x", "10\n");
         repository.commit_all("start");
-        let started = Instant::now();
+        let started = Clock::now();
         let (user, mut store) = repository.store();
         say(files, "import the base", started.elapsed());
         measure(files, &repository, &user, &mut store);
@@ -35,20 +35,20 @@ fn measure(
     let identity = user.identity().expect("an identity");
     let place = repository.outside("proposer");
     let mut proposer = ProposerRepository::create(&place, user, store, &identity).expect("a place");
-    let started = Instant::now();
+    let started = Clock::now();
     proposer.reset_to(store, &user.head).expect("a checkout");
     say(files, "first checkout", started.elapsed());
     let rounds = 50;
     let (mut reset, mut snapshot, mut chain) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
-        let started = Instant::now();
+        let started = Clock::now();
         proposer.reset_to(store, &user.head).expect("a reset");
         reset.push(started.elapsed());
         fs::write(proposer.work_tree().join("x"), format!("{round}\n")).expect("a file");
-        let started = Instant::now();
+        let started = Clock::now();
         let left = proposer.snapshot(store).expect("a snapshot");
         snapshot.push(started.elapsed());
-        let started = Instant::now();
+        let started = Clock::now();
         let candidate = commit_tree(store, left.tree, &[user.head], &round.to_string());
         store
             .append_to_chain("run", None, candidate, 0)
@@ -61,10 +61,10 @@ fn measure(
     proposer.reset_to(store, &user.head).expect("a reset");
     let (mut reset, mut snapshot) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
-        let started = Instant::now();
+        let started = Clock::now();
         proposer.snapshot(store).expect("a snapshot");
         snapshot.push(started.elapsed());
-        let started = Instant::now();
+        let started = Clock::now();
         proposer.reset_to(store, &user.head).expect("a reset");
         reset.push(started.elapsed());
     }
@@ -74,23 +74,52 @@ fn measure(
         proposer.work_tree(),
         "git status >/dev/null; echo >> x; git commit -qam x",
     );
-    let started = Instant::now();
+    let started = Clock::now();
     proposer.reset_to(store, &user.head).expect("a reset");
     say(files, "reset after an agent used git", started.elapsed());
-    let started = Instant::now();
+    let started = Clock::now();
     proposer.full_snapshot(store).expect("a snapshot");
     say(files, "full snapshot", started.elapsed());
 }
 
-fn median(mut times: Vec<Duration>) -> Duration {
+/// Processor time of this thread: says the same on a busy machine. What git processes and
+/// syncs take is not in it, hence both times are shown.
+struct Clock {
+    wall: std::time::Instant,
+    processor_ns: u64,
+}
+
+impl Clock {
+    fn now() -> Self {
+        Self {
+            wall: std::time::Instant::now(),
+            processor_ns: processor_ns(),
+        }
+    }
+
+    fn elapsed(&self) -> (Duration, Duration) {
+        let processor_ns = processor_ns().saturating_sub(self.processor_ns);
+        (Duration::from_nanos(processor_ns), self.wall.elapsed())
+    }
+}
+
+fn processor_ns() -> u64 {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let first = text.split(' ').next().unwrap_or_default();
+    first.parse().unwrap_or(0)
+}
+
+fn median(mut times: Vec<(Duration, Duration)>) -> (Duration, Duration) {
     times.sort();
     times[times.len() / 2]
 }
 
 #[allow(clippy::print_stdout)] // its purpose
-fn say(files: usize, what: &str, time: Duration) {
+fn say(files: usize, what: &str, (processor, wall): (Duration, Duration)) {
+    let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     println!(
-        "{files:>6} files  {what:<30} {:>9.3} ms",
-        time.as_secs_f64() * 1000.0
+        "{files:>6} files  {what:<30} {:>9.3} ms processor {:>9.3} ms wall",
+        ms(processor),
+        ms(wall)
     );
 }

@@ -135,15 +135,29 @@ impl Place {
         let Some((at, name)) = self.parent(bytes, true)? else {
             return Err(self.error("write", bytes, Errno::NOENT));
         };
-        let put = remove(at, name).and_then(|()| {
-            if mode == Mode::Link {
+        let put_new = || match mode {
+            Mode::Link => {
                 symlinkat(content, at, name)?;
-            } else {
-                write_new(at, name, mode == Mode::Executable, content)?;
+                statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
             }
-            statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
-        });
+            _ => write_new(at, name, mode == Mode::Executable, content),
+        };
+        let put = match put_new() {
+            Err(Errno::EXIST) => remove(at, name).and_then(|()| put_new()),
+            Err(Errno::ACCESS) => set_mode(at, 0o700).and_then(|()| put_new()),
+            other => other,
+        };
         put.map_err(|error| self.error("write", bytes, error))
+    }
+
+    /// Type and permission bits a directory made here gets.
+    pub(crate) fn mode_of_new_directories(&mut self) -> Result<RawMode, GitError> {
+        const PROBE: &[u8] = b".probe";
+        self.put_directory(PROBE)?;
+        let stat = statat(&self.root, PROBE, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|error| self.error("look at", PROBE, error))?;
+        self.remove(PROBE)?;
+        Ok(stat.st_mode)
     }
 
     /// Makes sure an accessible directory stands at a path.
@@ -280,13 +294,13 @@ fn write_new(
     name: &[u8],
     executable: bool,
     content: &[u8],
-) -> Result<(), Errno> {
+) -> Result<Stat, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let bits = Bits::from_raw_mode(if executable { 0o777 } else { 0o666 });
-    let file = openat(at, name, flags, bits)?;
-    File::from(file)
-        .write_all(content)
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    let mut file = File::from(openat(at, name, flags, bits)?);
+    file.write_all(content)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    rustix::fs::fstat(&file)
 }
 
 /// A name in a directory and what it stands for.

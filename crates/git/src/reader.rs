@@ -43,6 +43,44 @@ impl ObjectReader {
         self.ask(oid)
     }
 
+    /// Reads many objects in order, asking for the next while the last are on their way.
+    pub(crate) fn read_many(
+        &mut self,
+        oids: &[Oid],
+        take: &mut dyn FnMut(usize, Option<Found>) -> Result<(), GitError>,
+    ) -> Result<(), GitError> {
+        let Running { input, output, .. } = self.start()?;
+        let mut failed = None;
+        let answered = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut questions = Vec::new();
+                for oid in oids {
+                    questions.extend_from_slice(format!("contents {oid}\n").as_bytes());
+                }
+                // If git has ended, the reading side notices.
+                let _ = input.write_all(&questions);
+            });
+            for at in 0..oids.len() {
+                let Ok(found) = read_answer(output) else {
+                    return at;
+                };
+                // After a failure the rest is read too: it would answer later questions.
+                if failed.is_none() {
+                    failed = take(at, found).err();
+                }
+            }
+            oids.len()
+        });
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        for (at, oid) in oids.iter().enumerate().skip(answered) {
+            let found = self.read(oid)?;
+            take(at, found)?;
+        }
+        Ok(())
+    }
+
     fn ask(&mut self, oid: &Oid) -> Result<Option<Found>, GitError> {
         let place = self.git.clone();
         let running = self.start()?;
@@ -107,8 +145,12 @@ fn answer(running: &mut Running, oid: &Oid) -> std::io::Result<Option<Found>> {
     running
         .input
         .write_all(format!("contents {oid}\n").as_bytes())?;
+    read_answer(&mut running.output)
+}
+
+fn read_answer(output: &mut BufReader<ChildStdout>) -> std::io::Result<Option<Found>> {
     let mut head = String::new();
-    if running.output.read_line(&mut head)? == 0 {
+    if output.read_line(&mut head)? == 0 {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }
     let mut words = head.trim_end().rsplit(' ');
@@ -121,9 +163,7 @@ fn answer(running: &mut Running, oid: &Oid) -> std::io::Result<Option<Found>> {
         .map_err(|_| std::io::Error::other(format!("odd answer {head:?}")))?;
     let kind = words.next().unwrap_or_default().to_owned();
     let mut content = Vec::with_capacity(size as usize + 1);
-    let read = (&mut running.output)
-        .take(size + 1)
-        .read_to_end(&mut content)?;
+    let read = output.take(size + 1).read_to_end(&mut content)?;
     if read as u64 != size + 1 {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }

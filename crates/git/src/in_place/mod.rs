@@ -219,8 +219,13 @@ impl InPlace {
     /// Work tree and index at a tree; HEAD stays.
     fn bring_to(&mut self, store: &mut ObjectStore, tree: Oid) -> Result<(), GitError> {
         let listing = store.checkout_listing(&tree)?;
-        self.work
+        let redrawn = self
+            .work
             .restore(store, tree, &listing, Extras::KeepIgnored)?;
+        if redrawn {
+            // Git takes a file whose size differs from the index's for changed, unread.
+            let _ = std::fs::remove_file(self.user.git_dir.join("index"));
+        }
         let git = self.user.hermetic().with_work_tree(&self.user.top);
         git.run(["read-tree", "--reset", &tree.to_hex()])?;
         git.output(["update-index", "-q", "--refresh"], b"")?;

@@ -41,6 +41,12 @@ use trees::TreeItems;
 /// Whole listings kept in memory: the base, the incumbent, the candidate and one to spare.
 const LISTINGS_KEPT: usize = 4;
 
+/// Gets the content of each of many blobs, with its place among those asked for.
+pub(crate) type TakeBlob<'a> = dyn FnMut(usize, &[u8]) -> Result<(), GitError> + 'a;
+
+/// From so many objects on, reading them one after the other wastes time.
+const MANY: usize = 32;
+
 /// The engine's object store.
 #[derive(Debug)]
 pub struct ObjectStore {
@@ -175,6 +181,29 @@ impl ObjectStore {
     #[cfg(test)]
     pub(crate) fn kill_reader_for_test(&mut self) {
         self.reader.kill_for_test();
+    }
+
+    /// Reads many blobs, asking for the next while the last are on their way.
+    pub(crate) fn read_blobs(
+        &mut self,
+        oids: &[Oid],
+        take: &mut TakeBlob<'_>,
+    ) -> Result<(), GitError> {
+        if oids.len() < MANY {
+            for (at, oid) in oids.iter().enumerate() {
+                let content = self.read_kind(oid, ObjectKind::Blob)?;
+                take(at, &content)?;
+            }
+            return Ok(());
+        }
+        let place = self.dir.clone();
+        self.reader.read_many(oids, &mut |at, found| match found {
+            Some((word, content)) if word == ObjectKind::Blob.word() => take(at, &content),
+            _ => Err(GitError::Missing {
+                oid: oids[at],
+                place: place.clone(),
+            }),
+        })
     }
 
     fn read_kind(&mut self, oid: &Oid, kind: ObjectKind) -> Result<Vec<u8>, GitError> {

@@ -255,3 +255,28 @@ fn an_interrupted_proposal_is_cleared_away_by_the_next_process() {
         assert!(!scene.repository.top.join("ran").exists());
     }
 }
+
+#[test]
+fn attributes_that_change_redraw_files_and_nothing_of_the_users_is_lost() {
+    let repository = TestRepository::new();
+    repository.write(".gitignore", "*.cache\n");
+    repository.commit_all("ignore");
+    repository.write("my.cache", "the user's own\n");
+    let mut scene = Scene::new(repository);
+    let before = scene.repository.fingerprint();
+    let head = scene.user.head;
+    let snapshot = scene.propose("echo '* eol=crlf' > .gitattributes");
+    let commit = scene
+        .place
+        .commit(&mut scene.store, &snapshot.tree, "crlf")
+        .unwrap();
+    let InPlaceCommit::Committed { .. } = commit else {
+        panic!("{commit:?}");
+    };
+    let read = |name: &str| fs::read_to_string(scene.repository.top.join(name)).unwrap();
+    assert_eq!(read("x"), "10\r\n");
+    assert_eq!(read("my.cache"), "the user's own\n");
+    assert_eq!(scene.repository.git(["status", "--porcelain"]), "");
+    scene.restore(head);
+    assert_eq!(scene.repository.fingerprint(), before);
+}

@@ -382,12 +382,54 @@ fn sha256_repositories_work_the_same() {
 #[test]
 fn a_second_process_takes_over_a_place() {
     let mut scene = Scene::new(TestRepository::new());
-    scene.propose("echo 5 > x; echo 1 > new");
     let identity = Person::loopwright();
     let place = scene.repository.outside("proposer");
-    scene.proposer =
-        ProposerRepository::create(&place, &scene.user, &mut scene.store, &identity).unwrap();
-    scene.reset();
+    for script in [
+        "true",
+        "echo 5 > x; echo 1 > new",
+        "chmod 600 x; chmod 700 .; mkdir e; ln x ../second",
+        "rm x; ln -s run.sh x; git commit -qam mine",
+    ] {
+        scene.propose(script);
+        scene.proposer =
+            ProposerRepository::create(&place, &scene.user, &mut scene.store, &identity).unwrap();
+        scene.reset();
+    }
     let none: Option<Oid> = None;
     assert_eq!(scene.store.chain_head("run").unwrap(), none);
+}
+
+#[test]
+fn a_restore_that_failed_midway_is_made_good_by_the_next() {
+    let mut scene = Scene::new(TestRepository::new());
+    let snapshot = scene.propose("rm x; echo 1 > a; echo 2 > z");
+    let kept = commit_tree(&mut scene.store, snapshot.tree, &[scene.user.head], "kept");
+    // A tree with a blob that is missing fails halfway through.
+    let missing = Oid::from_bytes(&[7; 20]).unwrap();
+    let change = crate::Change {
+        path: RepoPath::from("m"),
+        before: None,
+        after: Some((Mode::File, missing)),
+    };
+    let broken = scene.store.write_tree(&snapshot.tree, &[change]).unwrap();
+    let broken = commit_tree(&mut scene.store, broken, &[kept], "broken");
+    scene
+        .proposer
+        .reset_to(&mut scene.store, &broken)
+        .unwrap_err();
+    scene.reset();
+    scene
+        .proposer
+        .reset_to(&mut scene.store, &broken)
+        .unwrap_err();
+    scene.proposer.reset_to(&mut scene.store, &kept).unwrap();
+    assert_eq!(
+        scene
+            .proposer
+            .full_snapshot(&mut scene.store)
+            .unwrap()
+            .changes,
+        []
+    );
+    scene.reset();
 }

@@ -154,6 +154,26 @@ fn a_dead_reader_is_started_again() {
     let repository = TestRepository::new();
     let (user, mut store) = repository.store();
     let tree = store.read_commit(&user.head).unwrap().tree;
+    store.read_object(&tree).unwrap();
     store.kill_reader_for_test();
     assert_eq!(store.listing(&tree).unwrap().len(), 2);
+    let (_, blob) = store.listing(&tree).unwrap()[&RepoPath::from("x")];
+    store.kill_reader_for_test();
+    let mut seen = 0;
+    let mut count = |_: usize, content: &[u8]| {
+        seen += usize::from(content == b"10\n");
+        Ok(())
+    };
+    store.read_blobs(&vec![blob; 5000], &mut count).unwrap();
+    assert_eq!(seen, 5000);
+    let mut calls = 0;
+    let mut refuse = |_: usize, _: &[u8]| {
+        calls += 1;
+        Err(GitError::Unexpected("full".to_owned()))
+    };
+    store
+        .read_blobs(&vec![blob; 50_000], &mut refuse)
+        .unwrap_err();
+    assert_eq!(calls, 1);
+    assert_eq!(store.read_blob(&blob).unwrap(), b"10\n");
 }

@@ -10,11 +10,11 @@
 
 mod collect;
 mod ignore;
+mod learn;
 mod mirror;
 mod restore;
 mod scan;
 mod stamp;
-mod take_over;
 
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,8 @@ pub(crate) struct WorkTree {
     /// A checkout of the user's, whose submodules have a `.git` of their own.
     taken_over: bool,
     mirror: Directory,
+    /// The mirror holds; false before the first restore and after one that failed midway.
+    known: bool,
     /// Permission bits (and type) a directory made here gets.
     directory_mode: u32,
     tree: Oid,
@@ -62,6 +64,7 @@ impl WorkTree {
             excludes: excludes.to_path_buf(),
             taken_over: false,
             mirror: Directory::default(),
+            known: false,
             directory_mode: 0,
             tree: empty_tree,
             listing: TreeListing::default(),

@@ -5,30 +5,36 @@ use std::sync::Arc;
 
 use super::ignore::IgnoreRules;
 use super::{Extras, FileNode, Finding, Stamp, WorkTree};
-use crate::error::GitError;
+use crate::error::{GitError, Refusal};
 use crate::hash::{ObjectKind, hash_object};
 use crate::place::Place;
 use crate::store::ObjectStore;
 use crate::types::{Mode, Objects as _, Oid, RepoPath, TreeListing, diff_listings};
 
 impl WorkTree {
-    /// Brings the directory to `tree` (`listing` is what it holds, submodules filled in).
+    /// Brings the directory to `tree` (`listing` is what it holds, submodules filled in). True if
+    /// files were written anew because attributes changed.
     pub(crate) fn restore(
         &mut self,
         store: &mut ObjectStore,
         tree: Oid,
         listing: &TreeListing,
         extras: Extras,
-    ) -> Result<(), GitError> {
+    ) -> Result<bool, GitError> {
         let plain = store.listing(&tree)?;
-        if store.use_attributes_of(&plain)? {
-            // Files whose blobs are the same may have to look different.
-            self.directory_mode = 0;
+        let redraw = store.use_attributes_of(&plain)?;
+        let mut place = self.open_or_make()?;
+        if !self.known {
+            self.learn(&mut place, store, listing)?;
         }
-        let mut place = self.open_or_start_over()?;
+        self.known = false;
         let findings = self.scan(&place, false)?;
         let mut writes: BTreeSet<RepoPath> = BTreeSet::new();
         let mut emptied: BTreeSet<RepoPath> = BTreeSet::new();
+        if redraw {
+            // Files whose blobs are the same may have to look different.
+            writes.extend(listing.keys().cloned());
+        }
         self.clear(&mut place, store, findings, extras, &mut writes)?;
         for change in diff_listings(&self.listing, listing) {
             if change.after.is_none() {
@@ -40,43 +46,81 @@ impl WorkTree {
                 writes.insert(change.path);
             }
         }
-        for path in writes {
-            if let Some((mode, oid)) = listing.get(&path) {
-                self.write(&mut place, store, &path, *mode, *oid)?;
-            }
-        }
+        self.write_all(&mut place, store, listing, writes)?;
         for directory in emptied {
             prune(&mut place, directory, listing)?;
         }
         self.tree = tree;
         self.listing = Arc::clone(listing);
-        Ok(())
+        self.known = true;
+        Ok(redraw)
     }
 
-    /// Opens the directory; if it is gone or no directory, starts with an empty one.
-    fn open_or_start_over(&mut self) -> Result<Place, GitError> {
-        if self.directory_mode != 0
-            && let Some(place) = Place::open(&self.path)?
-        {
-            return Ok(place);
+    /// Opens the directory; if it is gone, or no directory, makes one.
+    fn open_or_make(&mut self) -> Result<Place, GitError> {
+        let there = Place::open(&self.path)?;
+        if self.taken_over {
+            // The user's own: never made anew, never cleared as a whole.
+            return there.ok_or_else(|| Refusal::NotARepository(self.path.clone()).into());
         }
         let above = self.path.parent().unwrap_or(&self.path).to_path_buf();
+        let mut above = Place::open_or_make(&above)?;
+        if self.directory_mode == 0 {
+            self.directory_mode = above.mode_of_new_directories()?;
+        }
+        if let Some(place) = there {
+            return Ok(place);
+        }
+        self.known = false;
         let name = self.path.file_name().unwrap_or_default();
-        Place::open_or_make(&above)?.remove(name.as_encoded_bytes())?;
-        let place = Place::open_or_make(&self.path)?;
-        let stat =
-            rustix::fs::fstat(place.root()).map_err(|error| place.error("look at", b"", error))?;
-        self.directory_mode = stat.st_mode;
-        self.mirror = super::Directory {
-            unsure: true,
-            stamp: Stamp {
-                mode: stat.st_mode,
-                ..Stamp::default()
-            },
-            ..super::Directory::default()
-        };
-        self.listing = TreeListing::default();
-        Ok(place)
+        above.remove(name.as_encoded_bytes())?;
+        Place::open_or_make(&self.path)
+    }
+
+    fn write_all(
+        &mut self,
+        place: &mut Place,
+        store: &mut ObjectStore,
+        listing: &TreeListing,
+        writes: BTreeSet<RepoPath>,
+    ) -> Result<(), GitError> {
+        let wanted: Vec<(RepoPath, Mode, Oid)> = writes
+            .into_iter()
+            .filter_map(|path| {
+                let (mode, oid) = *listing.get(&path)?;
+                Some((path, mode, oid))
+            })
+            .collect();
+        // Directories of submodules first: they say which files are converted.
+        for (path, _, _) in wanted
+            .iter()
+            .filter(|(_, mode, _)| *mode == Mode::Submodule)
+        {
+            check_safe(path)?;
+            place.put_directory(path.as_bytes())?;
+            self.mirror
+                .insert_submodule(path.as_bytes(), self.directory_mode);
+        }
+        let mut plain = Vec::new();
+        for (path, mode, oid) in wanted {
+            check_safe(&path)?;
+            if mode == Mode::Submodule {
+                continue;
+            }
+            // The project's attributes say nothing about files of a submodule.
+            if store.is_converted(mode) && self.submodule_of(&path).is_none() {
+                let content = store.checkout_bytes(&path, mode, &oid)?;
+                let disk = hash_object(self.format, ObjectKind::Blob, &content)?;
+                self.write(place, &path, mode, disk, &content)?;
+            } else {
+                plain.push((path, mode, oid));
+            }
+        }
+        let oids: Vec<Oid> = plain.iter().map(|(_, _, oid)| *oid).collect();
+        store.read_blobs(&oids, &mut |at, content| {
+            let (path, mode, oid) = &plain[at];
+            self.write(place, path, *mode, *oid, content)
+        })
     }
 
     /// Undoes what a scan found, except for the files that have to be written again.
@@ -139,35 +183,12 @@ impl WorkTree {
     fn write(
         &mut self,
         place: &mut Place,
-        store: &mut ObjectStore,
         path: &RepoPath,
         mode: Mode,
-        oid: Oid,
+        disk: Oid,
+        content: &[u8],
     ) -> Result<(), GitError> {
-        if !path.is_safe() {
-            return Err(GitError::unexpected(format!(
-                "the tree holds the path {path}, which can't be checked out safely"
-            )));
-        }
-        if mode == Mode::Submodule {
-            place.put_directory(path.as_bytes())?;
-            self.mirror
-                .insert_submodule(path.as_bytes(), self.directory_mode);
-            return Ok(());
-        }
-        // The project's attributes say nothing about files of a submodule.
-        let converted = store.is_converted(mode) && self.submodule_of(path).is_none();
-        let content = if converted {
-            store.checkout_bytes(path, mode, &oid)?
-        } else {
-            store.read_blob(&oid)?
-        };
-        let disk = if converted {
-            hash_object(self.format, ObjectKind::Blob, &content)?
-        } else {
-            oid
-        };
-        let stat = place.put(path, mode, &content)?;
+        let stat = place.put(path, mode, content)?;
         let node = FileNode {
             mode,
             disk,
@@ -178,6 +199,15 @@ impl WorkTree {
             .insert(path.as_bytes(), node, self.directory_mode);
         Ok(())
     }
+}
+
+fn check_safe(path: &RepoPath) -> Result<(), GitError> {
+    if path.is_safe() {
+        return Ok(());
+    }
+    Err(GitError::unexpected(format!(
+        "the tree holds the path {path}, which can't be checked out safely"
+    )))
 }
 
 /// Removes directories that hold nothing of the tree any more.
