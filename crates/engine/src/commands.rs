@@ -122,13 +122,11 @@ impl CommandRunner {
         if output.total_bytes <= TAIL_BYTES_MAX as u64 {
             return Ok((None, 0));
         }
-        match &output.spilled {
-            Some(spilled) => self.keep_spilled(&spilled.path),
-            None => {
-                let (clean, count) = self.secrets.scrub_text(&output.text()).into_parts();
-                Ok((Some(self.blobs.put_bytes(clean.as_bytes())?), count))
-            }
+        if let Some(spilled) = &output.spilled {
+            return self.keep_spilled(&spilled.path);
         }
+        let (clean, count) = self.secrets.scrub_text(&output.text()).into_parts();
+        Ok((Some(self.blobs.put_bytes(clean.as_bytes())?), count))
     }
 
     fn keep_spilled(&self, path: &Path) -> Result<(Option<Digest>, u64), EngineError> {

@@ -8,16 +8,22 @@
 
 pub mod commands;
 pub mod committer;
+pub mod detection;
 pub mod driver;
 pub mod error;
 pub mod experiment;
 pub mod hands;
 pub mod locate;
 pub mod project;
+pub mod replay;
+pub mod verify;
 pub mod views;
 
+pub use detection::propose_loop;
 pub use driver::{Committer, Driven, Driver, Hands, Happening, Haste, Watcher};
 pub use error::EngineError;
 pub use hands::{Control, Happenings, Interrupter, Performed, Performer, WorkerHands};
 pub use locate::{Located, locate};
 pub use project::Project;
+pub use replay::{Replayed, replay};
+pub use verify::verify;

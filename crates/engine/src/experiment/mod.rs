@@ -6,6 +6,7 @@
 //! [`propose`], [`measure`], [`keep`].
 
 pub mod adopt;
+mod assembly;
 pub mod briefing;
 pub mod checkup;
 pub mod environment;
@@ -14,6 +15,7 @@ pub mod keep;
 pub mod measure;
 pub mod preflight;
 pub mod propose;
+pub mod request;
 pub mod session;
 pub mod site;
 pub mod unfinished;
@@ -21,5 +23,6 @@ pub mod workshop;
 
 pub use adopt::{Adoption, Wanted, adopt};
 pub use checkup::{Finding, Level, check_loop, check_project, would_be_refused};
-pub use session::{KEYS, Purpose, Request, Session, SessionReport, pinned};
+pub use request::{KEYS, Purpose, Request, SessionReport, pinned};
+pub use session::Session;
 pub use unfinished::{Unfinished, unfinished};

@@ -245,7 +245,7 @@ impl Workshop {
     /// The trial of this segment that had the same tree.
     fn duplicate_of(&self, announced: &Announced, tree: &Oid) -> Result<Option<u64>, EngineError> {
         let segment: u64 = request_field(&announced.request, "segment")?;
-        let key = super::session::tree_key(segment, &tree.to_hex());
+        let key = super::request::tree_key(segment, &tree.to_hex());
         let Some(seq) = self.reader.first_with_key(&announced.run, "tree", &key)? else {
             return Ok(None);
         };

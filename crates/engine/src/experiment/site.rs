@@ -10,7 +10,7 @@ use loopwright_git::{
 /// Where proposals are made.
 pub enum Site {
     /// A repository of the proposer's own.
-    Apart(ProposerRepository),
+    Apart(Box<ProposerRepository>),
     /// The user's checkout.
     InPlace {
         /// Its keeper.

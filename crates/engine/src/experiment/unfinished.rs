@@ -9,7 +9,7 @@ use loopwright_record::{Select, Store};
 
 use crate::error::EngineError;
 
-use super::session::Purpose;
+use super::request::Purpose;
 
 /// The rest of an invocation that did not come to an end of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]

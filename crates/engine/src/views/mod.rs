@@ -4,11 +4,13 @@
 mod doing;
 mod history;
 mod lines;
+mod progress;
 mod status;
 mod trials;
 
 pub use doing::effect_words;
 pub use history::History;
 pub use lines::{TrialLine, loops_of, visit_lines};
+pub use progress::progress_of;
 pub use status::{LoopStatus, status_of};
-pub use trials::{TrialRow, decided_rows, trial_row};
+pub use trials::{CommandRow, TrialRow, decided_rows, trial_row};
