@@ -22,6 +22,7 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::views::History;
 
+use super::keep::publish_over;
 use super::request::KEYS;
 use super::session::Session;
 use super::site::Site;
@@ -79,7 +80,7 @@ impl Session {
         let old = incumbent
             .map(|incumbent| incumbent.commit.parse())
             .transpose()?;
-        match branch.publish(&mut self.objects, &commit, old) {
+        match publish_over(&branch, &mut self.objects, &commit, old) {
             Ok(_) => Ok(branch),
             // The user did something to it: what is kept stays in our own store, and each keep says so.
             Err(

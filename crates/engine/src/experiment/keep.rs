@@ -5,15 +5,20 @@
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::results::Kept;
 use loopwright_core::metric::Real;
-use loopwright_git::{CommitSpec, GitError, InPlaceCommit, Oid};
+use loopwright_git::{
+    CommitSpec, GitError, InPlaceCommit, ObjectStore, Oid, Published, UserBranch,
+};
 
 use crate::error::EngineError;
 
 use super::workshop::{Done, Workshop, oid_field, request_field};
 
+/// How the subjects of our own commits on a loop's branch begin.
+const OWN_SUBJECT: &str = "loopwright: ";
+
 impl Workshop {
-    /// Performs `t<trial>/keep/<time>`. Done again it makes the same commit: every input of it is
-    /// in the announcement.
+    /// Performs `t<trial>/keep/<time>`. Done again after a crash, it makes the commit anew and takes
+    /// the branch over from the one that nobody settled.
     pub(super) fn keep(&mut self, announced: &Announced) -> Result<Done, EngineError> {
         let tree = oid_field(&announced.request, "tree")?;
         let parent = oid_field(&announced.request, "parent_commit")?;
@@ -120,7 +125,7 @@ impl Workshop {
             .unwrap_or_default();
         let trial = announced.scope.trial.unwrap_or(0);
         Ok(format!(
-            "loopwright: {} {}{was}\n\nLoop: {}\nTrial: {trial}\nRun: {}\n",
+            "{OWN_SUBJECT}{} {}{was}\n\nLoop: {}\nTrial: {trial}\nRun: {}\n",
             self.spec.metric,
             value.short(),
             self.spec.name,
@@ -131,10 +136,8 @@ impl Workshop {
     /// Moves the loop's branch. If the user has done something to it, the commit stays in our own
     /// store and that is said; nothing is fought over.
     fn publish(&mut self, commit: Oid, parent: Oid) -> Result<Option<String>, EngineError> {
-        match self
-            .branch
-            .publish(&mut self.objects, &commit, Some(parent))
-        {
+        let published = publish_over(&self.branch, &mut self.objects, &commit, Some(parent));
+        match published {
             Ok(_) => Ok(None),
             Err(
                 error @ (GitError::Moved { .. }
@@ -145,6 +148,34 @@ impl Workshop {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Moves the loop's branch from `old` to `commit`, also where it stands at a commit of ours on `old`
+/// that an invocation made and did not live to record.
+pub(super) fn publish_over(
+    branch: &UserBranch,
+    objects: &mut ObjectStore,
+    commit: &Oid,
+    old: Option<Oid>,
+) -> Result<Published, GitError> {
+    let moved = match branch.publish(objects, commit, old) {
+        Err(error @ GitError::Moved { found: Some(_), .. }) => error,
+        other => return other,
+    };
+    let GitError::Moved {
+        found: Some(found), ..
+    } = &moved
+    else {
+        return Err(moved);
+    };
+    if !objects.has(found)? {
+        return Err(moved);
+    }
+    let facts = objects.read_commit(found)?;
+    if facts.parents.first().copied() == old && facts.message.starts_with(OWN_SUBJECT) {
+        return branch.publish(objects, commit, Some(*found));
+    }
+    Err(moved)
 }
 
 fn committed(commit: Oid, note: Option<String>) -> Done {
