@@ -6,4 +6,5 @@ mod convert;
 mod discover;
 mod in_place;
 mod proposer;
+mod random;
 mod store;
