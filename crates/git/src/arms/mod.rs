@@ -58,6 +58,7 @@ mod cache;
 mod disk;
 mod error;
 mod faults;
+mod inherit;
 mod links;
 mod patterns;
 mod plan;
@@ -70,6 +71,7 @@ mod synchronise;
 #[cfg(test)]
 mod tests;
 mod times;
+mod turn;
 
 pub use error::ArmsError;
 pub use links::{ChangedLink, InputLink, LinkFingerprint};

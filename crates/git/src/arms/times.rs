@@ -10,9 +10,9 @@
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use crate::arms::cache::set_mtime;
 use crate::arms::disk::{self, Opener};
 use crate::arms::error::ArmsError;
+use crate::arms::inherit::set_mtime;
 use crate::arms::plan::Plan;
 use crate::arms::scan::KnownFiles;
 use crate::arms::stamp::{Stamp, now_ns};

@@ -215,3 +215,12 @@ pub fn assert_exact(bench: &Bench, listing: &TreeListing) {
     let found = look(bench.arms.tree_path());
     assert_eq!(found, expected(listing, &bench.objects));
 }
+
+pub fn write(path: &Path, content: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+}
+
+pub fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
