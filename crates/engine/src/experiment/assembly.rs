@@ -29,6 +29,34 @@ use super::site::Site;
 use super::workshop::Workshop;
 
 impl Session {
+    /// Says that the user's commit has what the loop's incumbent has not: a loop goes on from its
+    /// incumbent, not from HEAD.
+    pub(super) fn say_left_out(
+        &self,
+        run: &Run<Experiment>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), EngineError> {
+        let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
+        let (true, Some(incumbent)) = (self.request.fresh, incumbent) else {
+            return Ok(());
+        };
+        let head = self.project.user.head.to_hex();
+        let git = self.project.user.hermetic();
+        let ancestor = git.output(
+            ["merge-base", "--is-ancestor", &head, &incumbent.commit],
+            b"",
+        )?;
+        // Status 1 is a no; anything else (the incumbent was never brought over) says nothing.
+        if ancestor.status.code() == Some(1) {
+            watcher.notice(&format!(
+                "the loop goes on from its incumbent {}; commits of yours up to {} are not in it (a new loop starts from them: --loop NAME)",
+                short(&incumbent.commit),
+                short(&head)
+            ));
+        }
+        Ok(())
+    }
+
     /// In place, the user's branch must stand where the loop left it: a commit of somebody else's
     /// was never measured.
     pub(super) fn check_in_place(&self, run: &Run<Experiment>) -> Result<(), EngineError> {
@@ -77,9 +105,12 @@ impl Session {
         }
         let commit: Oid = harness.commit.parse()?;
         let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
-        let old = incumbent
+        let mut old = incumbent
             .map(|incumbent| incumbent.commit.parse())
             .transpose()?;
+        if self.starts_over {
+            old = branch.current()?;
+        }
         match publish_over(&branch, &mut self.objects, &commit, old) {
             Ok(_) => Ok(branch),
             // The user did something to it: what is kept stays in our own store, and each keep says so.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use loopwright_core::scrub::{Secrets, is_secret_name};
-use loopwright_core::spec::{ExperimentSpec, did_you_mean};
-use loopwright_git::{Dirty, TreeListing};
+use loopwright_core::spec::{ExperimentSpec, SPEC_FILE_NAME, did_you_mean};
+use loopwright_git::{Dirty, RepoPath, TreeListing};
 
 use crate::error::EngineError;
 
@@ -15,7 +15,7 @@ const NAMED_MAX: usize = 8;
 
 /// Refuses protect patterns that match nothing, each by name.
 pub fn check_protect(spec: &ExperimentSpec, listing: &TreeListing) -> Result<(), EngineError> {
-    let paths = listing.keys().map(loopwright_git::RepoPath::as_bytes);
+    let paths = listing.keys().map(RepoPath::as_bytes);
     let unmatched = spec.protect_set().unmatched(paths);
     if unmatched.is_empty() {
         return Ok(());
@@ -147,7 +147,7 @@ pub fn unseen(dirty: &Dirty) -> Option<String> {
     if dirty.is_clean() {
         return None;
     }
-    let list = |paths: &[loopwright_git::RepoPath]| {
+    let list = |paths: &[RepoPath]| {
         let named: Vec<String> = paths
             .iter()
             .take(NAMED_MAX)
@@ -162,8 +162,19 @@ pub fn unseen(dirty: &Dirty) -> Option<String> {
     if !dirty.modified.is_empty() {
         parts.push(format!("edits of {}", list(&dirty.modified)));
     }
-    if !dirty.untracked.is_empty() {
-        parts.push(format!("untracked {}", list(&dirty.untracked)));
+    // The settings are read from the checkout, committed or not.
+    let is_settings = |path: &RepoPath| path.as_bytes().ends_with(SPEC_FILE_NAME.as_bytes());
+    let untracked: Vec<RepoPath> = dirty
+        .untracked
+        .iter()
+        .filter(|path| !is_settings(path))
+        .cloned()
+        .collect();
+    if !untracked.is_empty() {
+        parts.push(format!("untracked {}", list(&untracked)));
+    }
+    if parts.is_empty() {
+        return None;
     }
     Some(format!(
         "the loop starts from the commit and will not see: {}",

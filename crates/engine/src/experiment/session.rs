@@ -47,6 +47,8 @@ pub struct Session {
     pub(super) loop_name: LoopName,
     pub(super) branch: BranchName,
     pub(super) links: Vec<LinkFingerprint>,
+    /// Whether a new run takes the place of one that never measured anything.
+    pub(super) starts_over: bool,
 }
 
 impl Session {
@@ -89,6 +91,7 @@ impl Session {
             loop_name,
             branch,
             links,
+            starts_over: false,
         })
     }
 
@@ -124,10 +127,15 @@ impl Session {
     }
 
     /// A changed metric or goal is another loop; what else changed is said.
-    fn check_drift(&self, caps: &Caps, watcher: &mut dyn Watcher) -> Result<(), EngineError> {
+    fn check_drift(&mut self, caps: &Caps, watcher: &mut dyn Watcher) -> Result<(), EngineError> {
         let old: ExperimentSpec = serde_json::from_value(caps.specification.clone())
             .map_err(|error| EngineError::refused(format!("the pinned specification: {error}")))?;
         let drift = ExperimentSpec::drift(&old, &self.request.spec);
+        if !drift.refused.is_empty() && !self.has_measured()? {
+            // Nothing was ever measured under the old names, so nothing is lost by starting over.
+            self.starts_over = true;
+            return Ok(());
+        }
         if !drift.refused.is_empty() {
             let fields: Vec<String> = drift.refused.iter().map(ToString::to_string).collect();
             return Err(EngineError::refused_with(
@@ -147,13 +155,23 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the loop's newest run has a measured incumbent.
+    fn has_measured(&self) -> Result<bool, EngineError> {
+        let Some(summary) = self.store.latest_run(&self.loop_name)? else {
+            return Ok(false);
+        };
+        let run: Run<Experiment> = loopwright_record::load(&self.store, &summary.run)?;
+        let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
+        Ok(incumbent.is_some_and(|incumbent| incumbent.value.is_some()))
+    }
+
     /// Takes the lease of the loop's run, or of a new one.
     fn take_run(&self) -> Result<(RunId, Lease), EngineError> {
         let _start = StartLock::acquire(&self.store, &self.loop_name, START_PATIENCE)?;
         let run = match self.store.latest_run(&self.loop_name)? {
-            Some(summary) => summary.run,
-            None if self.request.fresh => new_run_id(),
-            None => {
+            Some(summary) if !self.starts_over => summary.run,
+            _ if self.request.fresh => new_run_id(),
+            _ => {
                 return Err(EngineError::refused_with(
                     format!("loop {} has never been run here", self.loop_name),
                     "start it: loopwright run",
@@ -203,6 +221,7 @@ impl Session {
         };
         let started = run.state.is_some();
         self.check_in_place(&run)?;
+        self.say_left_out(&run, watcher)?;
         let harness = self.harness_start(&run)?;
         let caps = self.caps(&run_id, harness.clone())?;
         let branch = self.loop_branch(&harness, &run)?;
