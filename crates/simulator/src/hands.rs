@@ -94,17 +94,61 @@ impl<S: Scenario> SimHands<S> {
             Some(Disturbance::Broken(wait)) if self.waits >= wait => Some(Happening::Broken {
                 why: "the disk is gone".to_owned(),
             }),
+            // Broken while it obeys a signal.
+            Some(Disturbance::InterruptThenBroken(wait)) if self.waits >= wait => {
+                self.interrupts += 1;
+                Some(if self.interrupts == 1 {
+                    Happening::Interrupt {
+                        haste: Haste::Gently,
+                        by: "SIGTERM".to_owned(),
+                    }
+                } else {
+                    Happening::Broken {
+                        why: "the disk is gone".to_owned(),
+                    }
+                })
+            }
             _ => None,
         }
     }
 
-    /// A result that arrives twice, as it may from a worker whose first word got lost.
+    /// A word that arrives twice, or late: from a worker whose first word got lost, or about an
+    /// attempt that was given up.
     fn repeated(&mut self) -> Option<Happening> {
-        if self.delivered.is_empty() || !self.random.one_in(12) {
+        if !self.random.one_in(12) {
+            return None;
+        }
+        if let Some(late) = self.late() {
+            return Some(late);
+        }
+        if self.delivered.is_empty() {
             return None;
         }
         let index = self.random.below(self.delivered.len() as u64) as usize;
-        Some(self.delivered[index].clone())
+        let mut happening = self.delivered[index].clone();
+        if let Happening::Settled { attempt, .. } | Happening::Stopped { attempt, .. } =
+            &mut happening
+        {
+            *attempt -= u32::from(*attempt > 1 && self.random.one_in(2));
+        }
+        Some(happening)
+    }
+
+    /// The word of an attempt that was given up, while the next one is under way.
+    fn late(&mut self) -> Option<Happening> {
+        let next = self.performing.iter().find(|one| one.attempt > 1)?;
+        Some(Happening::Settled {
+            effect: next.effect.clone(),
+            attempt: next.attempt - 1,
+            settlement: Settlement {
+                result: Value::Null,
+                usage: Usage::default(),
+            },
+            scrub: Scrub {
+                rules: 1,
+                values: 0,
+            },
+        })
     }
 
     /// The one that ends first; which, if several do, is chance.

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use loopwright_core::batch::Batch;
 use loopwright_core::event::{Event, id_of};
 use loopwright_core::ids::{EffectId, RunId};
-use loopwright_core::kernel::{self, InvocationEnded, RunEnded, kind};
+use loopwright_core::kernel::{
+    self, AbandonedWhy, EffectAbandoned, EndedBy, InvocationEnded, RunEnded, kind,
+};
 use loopwright_core::machine::{Ending, Machine};
 use loopwright_core::replay::Replay;
 use loopwright_core::turn::Run;
 use loopwright_core::usage::Dimension;
-use loopwright_record::{load, load_from_scratch};
+use loopwright_record::{Checks, Folding, load, load_from_scratch, verify};
 
 use crate::medium::SimJournal;
 use crate::violation::{Law, Violation, ensure};
@@ -32,6 +34,11 @@ pub fn hold_now<M: Machine>(run: &Run<M>) -> Result<(), Violation> {
             format!("{used} of {limit} {} are used", dimension.name())
         })?;
     }
+    Ok(())
+}
+
+/// The law of small states.
+pub fn is_small<M: Machine>(run: &Run<M>) -> Result<(), Violation> {
     let state = serde_json::to_vec(&run.state).map_or(0, |bytes| bytes.len());
     let kernel = serde_json::to_vec(&run.kernel).map_or(0, |bytes| bytes.len());
     ensure(state + kernel <= STATE_BYTES_MAX, Law::SmallState, || {
@@ -49,159 +56,214 @@ pub fn load_alike<M: Machine>(journal: &SimJournal, id: &RunId) -> Result<(), Vi
     })
 }
 
-/// Loads a run and checks its whole record: replaying folds it from its first event, so that the
-/// state from the snapshot is checked against that. None where the run has no record yet.
-pub fn load_checked<M: Machine>(
-    journal: &SimJournal,
-    world: &World,
-    id: &RunId,
-) -> Result<(Option<Run<M>>, Vec<Batch>), Violation> {
-    let batches = journal.all(id)?;
-    durable(world, id, &batches)?;
-    chain(&batches)?;
-    if batches.is_empty() {
-        return Ok((None, batches));
-    }
-    let unreadable = |error| Violation::new(Law::Snapshot, format!("loading {id}: {error}"));
-    let run: Run<M> = load(journal, id).map_err(unreadable)?;
-    replay::<M>(id, &batches, &run)?;
-    attempts(world, id, &batches)?;
-    endings(&run, &batches)?;
-    hold_now(&run)?;
-    for batch in &batches {
-        world.learn(batch);
-    }
-    Ok((Some(run), batches))
-}
-
-fn durable(world: &World, id: &RunId, batches: &[Batch]) -> Result<(), Violation> {
-    let Some((n, digest)) = world.durable(id).returned else {
+/// A store's own verification finds nothing.
+pub fn store_is_sound<M: Machine>(journal: &SimJournal, id: &RunId) -> Result<(), Violation> {
+    let Some(store) = journal.store() else {
         return Ok(());
     };
-    let found = batches.get(n as usize).map(|batch| batch.digest);
-    ensure(found == Some(digest), Law::Durable, || {
-        format!(
-            "batch {n} was appended, and the record holds {} batches",
-            batches.len()
-        )
-    })?;
-    // One append at most was under way.
-    ensure(batches.len() as u64 <= n + 2, Law::Durable, || {
-        format!("batches after {} come from nowhere", n + 1)
+    let mut folding = Folding::<M>::new(id);
+    let checks = Checks {
+        git: None,
+        fold: Some(&mut folding),
+    };
+    let report = verify(store, id, checks)
+        .map_err(|error| Violation::new(Law::Chain, format!("verifying {id}: {error}")))?;
+    ensure(report.is_sound(), Law::Chain, || {
+        format!("verify finds {:?}", report.findings)
     })
 }
 
-fn chain(batches: &[Batch]) -> Result<(), Violation> {
-    let mut previous = None;
-    let (mut seq, mut time, mut epoch) = (0, None, 0);
-    for (n, batch) in batches.iter().enumerate() {
-        let header = &batch.header;
-        let digest = header.digest().ok();
-        let good = header.n == n as u64
-            && header.previous == previous
-            && digest == Some(batch.digest)
-            && header.epoch >= epoch
-            && header.events.len() == batch.events.len();
-        ensure(good, Law::Chain, || format!("batch {n} doesn't follow"))?;
-        for (sealed, id) in batch.events.iter().zip(&header.events) {
-            let good =
-                sealed.id == *id && id_of(&sealed.bytes) == *id && sealed.event.seq == seq;
-            ensure(good, Law::Chain, || format!("event {seq} is another one"))?;
-            ensure(Some(sealed.event.time) >= time, Law::Time, || {
-                format!("event {seq} lies before the one before it")
-            })?;
-            time = Some(sealed.event.time);
-            seq += 1;
+/// Checks a run's record life after life: each life only what is new since the last one.
+pub struct Inspector<M: Machine> {
+    id: RunId,
+    replay: Replay<M>,
+    batches: Vec<Batch>,
+    /// Attempts announced, and whether they were given up.
+    attempts: BTreeMap<(EffectId, u32), bool>,
+    calls_seen: usize,
+    begun: u64,
+    ended: u64,
+}
+
+impl<M: Machine> Inspector<M> {
+    /// An inspector of a run of which nothing is recorded yet.
+    pub fn new(id: &RunId) -> Self {
+        Self {
+            id: id.clone(),
+            replay: Replay::new(id.clone()),
+            batches: Vec::new(),
+            attempts: BTreeMap::new(),
+            calls_seen: 0,
+            begun: 0,
+            ended: 0,
         }
-        previous = Some(batch.digest);
-        epoch = header.epoch;
     }
-    Ok(())
-}
 
-fn replay<M: Machine>(id: &RunId, batches: &[Batch], run: &Run<M>) -> Result<(), Violation> {
-    let mut replay = Replay::<M>::new(id.clone());
-    for batch in batches {
-        replay
-            .batch(batch)
-            .map_err(|error| Violation::new(Law::Replay, error.to_string()))?;
+    /// The record as far as it was seen.
+    pub fn batches(&self) -> &[Batch] {
+        &self.batches
     }
-    ensure(same(replay.run(), run), Law::Snapshot, || {
-        "the loaded state is another than the replayed one".to_owned()
-    })
-}
 
-fn same<M: Machine>(left: &Run<M>, right: &Run<M>) -> bool {
-    left.kernel == right.kernel && left.state == right.state && left.batch == right.batch
-}
+    /// Checks what is new and loads the run. None where it has no record yet.
+    pub fn inspect(
+        &mut self,
+        journal: &SimJournal,
+        world: &World,
+    ) -> Result<Option<Run<M>>, Violation> {
+        let from = self.batches.len();
+        let fresh = journal.from(&self.id, from as u64)?;
+        self.durable(journal, world, from + fresh.len())?;
+        for batch in fresh {
+            chain(self.batches.last(), &batch)?;
+            self.replay
+                .batch(&batch)
+                .map_err(|error| Violation::new(Law::Replay, error.to_string()))?;
+            why_abandoned(&batch)?;
+            for sealed in &batch.events {
+                self.attempt(&sealed.event)?;
+                self.ending(&sealed.event)?;
+            }
+            world.learn(&batch);
+            self.batches.push(batch);
+        }
+        self.paid(world)?;
+        if self.batches.is_empty() {
+            return Ok(None);
+        }
+        let unreadable =
+            |error| Violation::new(Law::Snapshot, format!("loading {}: {error}", self.id));
+        let run: Run<M> = load(journal, &self.id).map_err(unreadable)?;
+        ensure(same(self.replay.run(), &run), Law::Snapshot, || {
+            "the loaded state is another than the replayed one".to_owned()
+        })?;
+        let open = u64::from(run.kernel.invocation.is_some());
+        ensure(self.begun == self.ended + open, Law::Reasons, || {
+            format!("{} invocations began, {} ended", self.begun, self.ended)
+        })?;
+        hold_now(&run)?;
+        is_small(&run)?;
+        Ok(Some(run))
+    }
 
-/// What was performed was announced, and every attempt but the first follows one that was given
-/// up.
-fn attempts(world: &World, id: &RunId, batches: &[Batch]) -> Result<(), Violation> {
-    let mut announced: BTreeMap<(&EffectId, u32), bool> = BTreeMap::new();
-    for event in events(batches) {
+    /// Whatever was appended, or seen before, is still there.
+    fn durable(&self, journal: &SimJournal, world: &World, found: usize) -> Result<(), Violation> {
+        let unreadable = |error| Violation::new(Law::Chain, format!("the head: {error}"));
+        let head = loopwright_record::Journal::head(journal, &self.id).map_err(unreadable)?;
+        let heads = head.map_or(0, |head| head.n + 1);
+        ensure(heads == found as u64, Law::Durable, || {
+            format!("the head is batch {heads}, and {found} batches were seen or read")
+        })?;
+        let Some((n, digest)) = world.returned(&self.id) else {
+            return Ok(());
+        };
+        ensure(found as u64 > n, Law::Durable, || {
+            format!("batch {n} was appended, and the record holds {found} batches")
+        })?;
+        // One append at most was under way.
+        ensure(found as u64 <= n + 2, Law::Durable, || {
+            format!("batches after {} come from nowhere", n + 1)
+        })?;
+        let is_head = head.is_some_and(|head| head.n == n);
+        let same = !is_head || head.is_some_and(|head| head.digest == digest);
+        ensure(same, Law::Durable, || {
+            format!("batch {n} is another one than was appended")
+        })
+    }
+
+    /// Every attempt but the first follows one that was given up.
+    fn attempt(&mut self, event: &Event) -> Result<(), Violation> {
         let (Some(effect), Some(attempt)) = (&event.effect, event.attempt) else {
-            continue;
+            return Ok(());
         };
         match event.kind.as_str() {
             kind::EFFECT_ANNOUNCED => {
-                let follows = attempt == 1 || announced.get(&(effect, attempt - 1)) == Some(&true);
-                ensure(follows, Law::AttemptsInOrder, || {
-                    format!("attempt {attempt} of {effect} follows no attempt that was given up")
-                })?;
-                announced.insert((effect, attempt), false);
+                let before = self.attempts.get(&(effect.clone(), attempt.wrapping_sub(1)));
+                ensure(
+                    attempt == 1 || before == Some(&true),
+                    Law::AttemptsInOrder,
+                    || format!("attempt {attempt} of {effect} follows none that was given up"),
+                )?;
+                self.attempts.insert((effect.clone(), attempt), false);
             }
             kind::EFFECT_ABANDONED | kind::EFFECT_UNKNOWN => {
-                announced.insert((effect, attempt), true);
+                self.attempts.insert((effect.clone(), attempt), true);
             }
             _ => {}
         }
+        Ok(())
     }
-    for call in world.ledger().iter().filter(|call| call.run == *id) {
-        let known = announced.contains_key(&(&call.effect, call.attempt));
-        ensure(known, Law::CommitThenAct, || {
-            format!(
-                "attempt {} of {} was performed, and the record doesn't know of it",
-                call.attempt, call.effect
-            )
-        })?;
-    }
-    Ok(())
-}
 
-fn endings<M: Machine>(run: &Run<M>, batches: &[Batch]) -> Result<(), Violation> {
-    let (mut begun, mut ended) = (0_u64, 0_u64);
-    for event in events(batches) {
+    /// Whatever was performed was announced.
+    fn paid(&mut self, world: &World) -> Result<(), Violation> {
+        let fresh = world.ledger(self.calls_seen);
+        for call in fresh.iter().filter(|call| call.run == self.id) {
+            let known = self
+                .attempts
+                .contains_key(&(call.effect.clone(), call.attempt));
+            ensure(known, Law::CommitThenAct, || {
+                format!(
+                    "attempt {} of {} was performed, and the record doesn't know of it",
+                    call.attempt, call.effect
+                )
+            })?;
+        }
+        self.calls_seen += fresh.len();
+        Ok(())
+    }
+
+    /// Whatever ends has a reason.
+    fn ending(&mut self, event: &Event) -> Result<(), Violation> {
         let ending: Option<Ending> = match event.kind.as_str() {
             kind::INVOCATION_BEGUN => {
-                begun += 1;
+                self.begun += 1;
                 None
             }
             kind::INVOCATION_ENDED => {
-                ended += 1;
+                self.ended += 1;
                 body::<InvocationEnded>(event).map(|ended| ended.ending)
             }
             kind::RUN_ENDED => body::<RunEnded>(event).map(|ended| ended.ending),
             _ => None,
         };
-        if let Some(ending) = ending {
-            let said = !ending.reason.is_empty() && !ending.words.is_empty();
-            ensure(said, Law::Reasons, || {
-                format!("event {} ends something without a reason", event.seq)
-            })?;
-        }
+        let said = ending
+            .is_none_or(|ending| !ending.reason.is_empty() && !ending.words.is_empty());
+        ensure(said, Law::Reasons, || {
+            format!("event {} ends something without a reason", event.seq)
+        })
     }
-    let open = u64::from(run.kernel.invocation.is_some());
-    ensure(begun == ended + open, Law::Reasons, || {
-        format!("{begun} invocations began, {ended} ended, {open} is open")
-    })
+
+    /// How many attempts were given up: no more may have been repeated.
+    pub fn given_up(&self) -> usize {
+        self.attempts.values().filter(|given_up| **given_up).count()
+    }
 }
 
-/// How many attempts were given up, by the record: no more may have been repeated.
-pub fn given_up(batches: &[Batch]) -> usize {
-    let counted =
-        |event: &&Event| matches!(event.kind.as_str(), kind::EFFECT_UNKNOWN | kind::EFFECT_ABANDONED);
-    events(batches).filter(counted).count()
+fn chain(before: Option<&Batch>, batch: &Batch) -> Result<(), Violation> {
+    let header = &batch.header;
+    let n = before.map_or(0, |before| before.header.n + 1);
+    let good = header.n == n
+        && header.previous == before.map(|before| before.digest)
+        && header.digest().ok() == Some(batch.digest)
+        && before.is_none_or(|before| header.epoch >= before.header.epoch)
+        && header.events.len() == batch.events.len();
+    ensure(good, Law::Chain, || format!("batch {n} doesn't follow"))?;
+    let last = before.and_then(|before| before.events.last());
+    let mut seq = last.map_or(0, |last| last.event.seq + 1);
+    let mut time = last.map(|last| last.event.time);
+    for (sealed, id) in batch.events.iter().zip(&header.events) {
+        let good = sealed.id == *id && id_of(&sealed.bytes) == *id && sealed.event.seq == seq;
+        ensure(good, Law::Chain, || format!("event {seq} is another one"))?;
+        ensure(Some(sealed.event.time) >= time, Law::Time, || {
+            format!("event {seq} lies before the one before it")
+        })?;
+        time = Some(sealed.event.time);
+        seq += 1;
+    }
+    Ok(())
+}
+
+fn same<M: Machine>(left: &Run<M>, right: &Run<M>) -> bool {
+    left.kernel == right.kernel && left.state == right.state && left.batch == right.batch
 }
 
 /// All events of a record.
@@ -209,6 +271,31 @@ pub fn events(batches: &[Batch]) -> impl Iterator<Item = &Event> {
     batches
         .iter()
         .flat_map(|batch| batch.events.iter().map(|sealed| &sealed.event))
+}
+
+/// An attempt that was stopped because the host ends the invocation is told apart from one that
+/// the machine had no use for any more.
+fn why_abandoned(batch: &Batch) -> Result<(), Violation> {
+    let is_host = |event: &Event| {
+        event.kind == kind::INVOCATION_ENDED
+            && body::<InvocationEnded>(event).is_some_and(|ended| ended.by == EndedBy::Host)
+    };
+    let by_host = batch.events.iter().any(|sealed| is_host(&sealed.event));
+    for sealed in &batch.events {
+        let event = &sealed.event;
+        let abandoned = (event.kind == kind::EFFECT_ABANDONED)
+            .then(|| body::<EffectAbandoned>(event))
+            .flatten();
+        let fits = match abandoned.map(|abandoned| abandoned.why) {
+            Some(AbandonedWhy::Interrupted) => by_host,
+            Some(AbandonedWhy::Unwanted) => !by_host,
+            Some(AbandonedWhy::HostDied) | None => true,
+        };
+        ensure(fits, Law::Reasons, || {
+            format!("event {} gives an attempt up for another reason than there was", event.seq)
+        })?;
+    }
+    Ok(())
 }
 
 /// The typed body of an event; none where it has another shape.

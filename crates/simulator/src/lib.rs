@@ -40,6 +40,6 @@ pub use life::LifeEnd;
 pub use plan::{Disturbance, Kind, Lost, Medium, Plan};
 pub use scenario::{Command, Comparison, Scenario};
 pub use shrink::shrink;
-pub use simulate::{Decision, Report, examine, simulate};
+pub use simulate::{Decision, Report, examine, examine_beside, simulate};
 pub use stage::Stage;
 pub use violation::{Law, Violation};

@@ -17,7 +17,7 @@ use loopwright_record::crash;
 use crate::committer::{SimCommitter, SimWatcher};
 use crate::fuse::Crash;
 use crate::hands::SimHands;
-use crate::laws;
+use crate::laws::Inspector;
 use crate::medium::SimJournal;
 use crate::plan::{Disturbance, Lost};
 use crate::random::Random;
@@ -42,6 +42,7 @@ pub enum LifeEnd {
 pub fn live<S: Scenario>(
     stage: &Rc<Stage>,
     scenario: &Rc<S>,
+    inspector: &mut Inspector<S::Machine>,
     life: u64,
     disturbance: Option<Disturbance>,
 ) -> Result<LifeEnd, Violation> {
@@ -50,7 +51,7 @@ pub fn live<S: Scenario>(
     let body = || {
         crash::with_hook(
             move |point| hooked.pass(point),
-            || carry_out(stage, scenario, life, disturbance),
+            || carry_out(stage, scenario, inspector, life, disturbance),
         )
     };
     let end = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|why| died(&*why));
@@ -78,12 +79,13 @@ fn died(why: &(dyn Any + Send)) -> Result<LifeEnd, Violation> {
 pub fn carry_out<S: Scenario>(
     stage: &Rc<Stage>,
     scenario: &Rc<S>,
+    inspector: &mut Inspector<S::Machine>,
     life: u64,
     disturbance: Option<Disturbance>,
 ) -> Result<LifeEnd, Violation> {
     let id = scenario.run_id();
     let mut journal = SimJournal::open(stage)?;
-    let (found, batches) = laws::load_checked::<S::Machine>(&journal, &stage.world, &id)?;
+    let found = inspector.inspect(&journal, &stage.world)?;
     let is_new = found.is_none();
     let mut run = found.unwrap_or_else(|| Run::new(id.clone()));
     few_in_flight(&run, scenario.width())?;
@@ -93,7 +95,7 @@ pub fn carry_out<S: Scenario>(
     let command = if is_new {
         Command::Nothing
     } else {
-        command(stage, scenario, &run, &batches, &mut random)
+        command(stage, scenario, &run, inspector.batches(), &mut random)
     };
     if command == Command::Nothing && !is_new {
         journal.close()?;
@@ -140,7 +142,9 @@ fn failed(disturbance: Option<Disturbance>, error: &DriveError) -> Result<LifeEn
         Some(Disturbance::WriteFails { .. } | Disturbance::Usurped(_)) => {
             matches!(error, DriveError::Append(_))
         }
-        Some(Disturbance::Broken(_)) => matches!(error, DriveError::Host(_)),
+        Some(Disturbance::Broken(_) | Disturbance::InterruptThenBroken(_)) => {
+            matches!(error, DriveError::Host(_))
+        }
         _ => false,
     };
     ensure(expected, Law::GoesOn, || error.to_string())?;

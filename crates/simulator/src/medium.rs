@@ -209,12 +209,20 @@ impl SimJournal {
         store.close().map_err(|error| failed(&error.to_string()))
     }
 
-    /// All batches of a run, each verified by the journal.
-    pub fn all(&self, run: &RunId) -> Result<Vec<Batch>, Violation> {
+    /// The batches of a run from number `from_n` on, each verified by the journal.
+    pub fn from(&self, run: &RunId, from_n: u64) -> Result<Vec<Batch>, Violation> {
         let unreadable =
             |error: ReadError| Violation::new(Law::Chain, format!("reading {run}: {error}"));
-        let batches = self.batches(run, 0).map_err(unreadable)?;
+        let batches = self.batches(run, from_n).map_err(unreadable)?;
         batches.map(|batch| batch.map_err(unreadable)).collect()
+    }
+
+    /// The store, where the record lies in one.
+    pub fn store(&self) -> Option<&Store> {
+        match &self.opened {
+            Opened::Memory(_) => None,
+            Opened::Store(store) => Some(store),
+        }
     }
 }
 

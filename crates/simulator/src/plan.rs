@@ -65,6 +65,8 @@ pub enum Disturbance {
     },
     /// The host can't go on at that wait.
     Broken(u32),
+    /// A signal arrives at that wait, and the host breaks while it is obeyed.
+    InterruptThenBroken(u32),
     /// That append fails.
     WriteFails {
         /// Which.
@@ -155,6 +157,12 @@ impl Plan {
         matches!(self.lost, Lost::Retry | Lost::AskRetry)
     }
 
+    /// Whether the power fails in it.
+    pub fn loses_power(&self) -> bool {
+        let is_loss = |disturbance: &Disturbance| matches!(disturbance, Disturbance::PowerLoss { .. });
+        self.disturbances.iter().any(is_loss)
+    }
+
     /// The plan as it is written in a list of known failures.
     pub fn to_line(&self) -> String {
         serde_json::to_string(self).expect("BUG: a plan is plain data")
@@ -184,6 +192,7 @@ fn disturbance(random: &mut Random) -> Disturbance {
             wait: few,
             again: random.one_in(2),
         },
+        7 if random.one_in(2) => Disturbance::InterruptThenBroken(few),
         7 => Disturbance::Broken(few),
         8 => Disturbance::WriteFails {
             append: few,

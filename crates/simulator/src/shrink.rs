@@ -77,6 +77,9 @@ fn earlier(disturbance: Disturbance) -> Vec<Disturbance> {
             let earlier = numbers(wait).map(|wait| Disturbance::Interrupt { wait, again });
             once.into_iter().chain(earlier).collect()
         }
+        Disturbance::InterruptThenBroken(wait) => numbers(wait)
+            .map(Disturbance::InterruptThenBroken)
+            .collect(),
         Disturbance::Broken(wait) => numbers(wait).map(Disturbance::Broken).collect(),
         Disturbance::WriteFails { append, reached } => numbers(append)
             .map(|append| Disturbance::WriteFails { append, reached })

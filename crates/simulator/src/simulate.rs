@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::agent::AgentScenario;
 use crate::experiment::ExperimentScenario;
-use crate::laws;
+use crate::laws::{self, Inspector};
 use crate::life::{LifeEnd, live};
 use crate::medium::SimJournal;
 use crate::plan::{Kind, Plan};
@@ -59,17 +59,21 @@ pub struct Report {
 
 /// Simulates a plan, and compares it with the same run undisturbed and with itself.
 pub fn examine(plan: &Plan) -> Result<Report, Violation> {
-    let report = simulate(plan)?;
-    if !plan.disturbances.is_empty() {
-        let calm = simulate(&plan.undisturbed())?;
-        compare(plan, &report, &calm)?;
-    }
+    let calm = simulate(&plan.undisturbed())?;
+    let report = examine_beside(plan, &calm)?;
     if plan.seed % 8 == 0 {
         let again = simulate(plan)?;
         ensure(again == report, Law::Deterministic, || {
             format!("once {:?}, once {:?}", report.head, again.head)
         })?;
     }
+    Ok(report)
+}
+
+/// Simulates a plan, and compares it with `calm`, the report of the same run undisturbed.
+pub fn examine_beside(plan: &Plan, calm: &Report) -> Result<Report, Violation> {
+    let report = simulate(plan)?;
+    compare(plan, &report, calm)?;
     Ok(report)
 }
 
@@ -85,6 +89,7 @@ pub fn simulate(plan: &Plan) -> Result<Report, Violation> {
 fn play<S: Scenario>(plan: &Plan, scenario: S) -> Result<Report, Violation> {
     let stage = Rc::new(Stage::new(plan)?);
     let scenario = Rc::new(scenario);
+    let mut inspector = Inspector::new(&scenario.run_id());
     let mut ends = Vec::new();
     let mut points = 0;
     let lives_max = CALM_LIVES_MAX + 2 * plan.disturbances.len() as u64;
@@ -94,7 +99,7 @@ fn play<S: Scenario>(plan: &Plan, scenario: S) -> Result<Report, Violation> {
             format!("after {life} lives it still goes on")
         })?;
         let disturbance = plan.disturbances.get(life as usize).copied();
-        let end = live(&stage, &scenario, life, disturbance)?;
+        let end = live(&stage, &scenario, &mut inspector, life, disturbance)?;
         points += u64::from(stage.fuse.passed());
         let over = end == LifeEnd::Nothing;
         ends.push(end);
@@ -102,26 +107,27 @@ fn play<S: Scenario>(plan: &Plan, scenario: S) -> Result<Report, Violation> {
             break;
         }
     }
-    finish(&stage, &*scenario, ends, points)
+    finish(&stage, &*scenario, inspector, ends, points)
 }
 
 fn finish<S: Scenario>(
     stage: &Rc<Stage>,
     scenario: &S,
+    mut inspector: Inspector<S::Machine>,
     ends: Vec<LifeEnd>,
     points: u64,
 ) -> Result<Report, Violation> {
     let id = scenario.run_id();
     let journal = SimJournal::open(stage)?;
-    let (run, batches) = laws::load_checked::<S::Machine>(&journal, &stage.world, &id)?;
-    let Some(run) = run else {
+    let Some(run) = inspector.inspect(&journal, &stage.world)? else {
         return Err(Violation::new(Law::ComesToItsEnd, "it never started"));
     };
     laws::load_alike::<S::Machine>(&journal, &id)?;
+    laws::store_is_sound::<S::Machine>(&journal, &id)?;
     ensure(run.kernel.invocation.is_none(), Law::Reasons, || {
         "an invocation was left open".to_owned()
     })?;
-    let (calls, repeats) = till(stage, &id, &batches, &run)?;
+    let (calls, repeats) = till(stage, &id, inspector.given_up(), &run)?;
     let state = serde_json::to_value(&run.state).unwrap_or_default();
     Ok(Report {
         lives: ends.len() as u64,
@@ -131,7 +137,7 @@ fn finish<S: Scenario>(
         repeats,
         events: run.kernel.next_seq,
         head: run.batch.map(|(_, digest)| digest),
-        decisions: decisions(&batches),
+        decisions: decisions(inspector.batches()),
         decided: run.kernel.decisions,
         state,
         reason: run
@@ -147,16 +153,15 @@ fn finish<S: Scenario>(
 fn till<M: Machine>(
     stage: &Stage,
     id: &RunId,
-    batches: &[Batch],
+    given_up: usize,
     run: &Run<M>,
 ) -> Result<(usize, usize), Violation> {
-    let ledger = stage.world.ledger();
+    let ledger = stage.world.ledger(0);
     let mine: Vec<_> = ledger.iter().filter(|call| call.run == *id).collect();
     let mut effects: Vec<_> = mine.iter().map(|call| &call.effect).collect();
     effects.sort_unstable();
     effects.dedup();
     let repeats = mine.len() - effects.len();
-    let given_up = laws::given_up(batches);
     ensure(repeats <= given_up, Law::FewRepeats, || {
         format!("{repeats} calls were repeated, and {given_up} attempts given up")
     })?;

@@ -30,14 +30,14 @@ pub struct Call {
 }
 
 /// What is known to be durable of a run: a journal must never know less.
-#[derive(Clone, Debug, Default)]
-pub struct Durable {
+#[derive(Debug, Default)]
+struct Durable {
     /// The newest batch whose append returned.
-    pub returned: Option<(u64, Digest)>,
+    returned: Option<(u64, Digest)>,
     /// Attempts announced in such batches.
-    pub announced: BTreeSet<(EffectId, u32)>,
+    announced: BTreeSet<(EffectId, u32)>,
     /// Effects settled in such batches.
-    pub settled: BTreeSet<EffectId>,
+    settled: BTreeSet<EffectId>,
 }
 
 /// The world.
@@ -73,9 +73,10 @@ impl World {
         self.now.set(self.now.get().max(moment));
     }
 
-    /// What is durable of a run.
-    pub fn durable(&self, run: &RunId) -> Durable {
-        self.durable.borrow().get(run).cloned().unwrap_or_default()
+    /// The newest batch of a run whose append returned.
+    pub fn returned(&self, run: &RunId) -> Option<(u64, Digest)> {
+        let all = self.durable.borrow();
+        all.get(run).and_then(|durable| durable.returned)
     }
 
     /// Notes a batch whose append returned, or that was found after a crash.
@@ -137,9 +138,9 @@ impl World {
         });
     }
 
-    /// Every call, in order.
-    pub fn ledger(&self) -> Vec<Call> {
-        self.ledger.borrow().clone()
+    /// Every call from number `from` on, in order.
+    pub fn ledger(&self, from: usize) -> Vec<Call> {
+        self.ledger.borrow()[from..].to_vec()
     }
 
     fn calls_for(&self, run: &RunId, effect: &EffectId) -> Vec<u32> {

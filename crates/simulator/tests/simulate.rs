@@ -1,35 +1,14 @@
-//! The simulator's runs: known failures first, then fresh seeds, in memory and on real stores.
+//! Seeds: known failures first, then fresh ones, in memory and on real stores.
 //!
-//! `SEED=17 cargo test -p loopwright-simulator replay_seed` repeats one seed;
-//! `PLAN='{…}'` in its place repeats a plan as a failing test prints it. `SEEDS=100000` in the
-//! environment runs more seeds than by default.
+//! `SEED=17 cargo test -p loopwright-simulator replay_seed` repeats one seed, and `PLAN='{…}'` in
+//! its place a plan as a failing test prints it. `SEEDS=100000` runs more seeds than by default.
 
-use std::collections::BTreeMap;
+mod support;
 
-use loopwright_simulator::{Medium, Plan, Report, Violation, examine, shrink};
+use std::collections::BTreeSet;
 
-fn report_failure(plan: &Plan, violation: &Violation) -> ! {
-    let (smallest, how) = shrink(plan, violation);
-    panic!(
-        "seed {} fails: {violation}\n  repeat: SEED={} cargo test -p loopwright-simulator replay_seed\n  \
-         smallest plan: PLAN='{}'\n  fails: {how}",
-        plan.seed,
-        plan.seed,
-        smallest.to_line()
-    )
-}
-
-fn run(plan: &Plan) -> Report {
-    match examine(plan) {
-        Ok(report) => report,
-        Err(violation) => report_failure(plan, &violation),
-    }
-}
-
-fn seeds(default: u64) -> u64 {
-    let asked = std::env::var("SEEDS").ok();
-    asked.map_or(default, |text| text.parse().expect("SEEDS is a number"))
-}
+use loopwright_simulator::{Kind, LifeEnd, Medium, Plan};
+use support::{run, seeds};
 
 #[test]
 fn replay_seed() {
@@ -47,43 +26,92 @@ fn known_failures() {
         .lines()
         .map(|line| line.split('#').next().unwrap_or("").trim());
     for line in lines.filter(|line| !line.is_empty()) {
-        let plan = Plan::of_line(line).expect("a seed or a plan");
-        run(&plan);
+        run(&Plan::of_line(line).expect("a seed or a plan"));
     }
 }
 
+/// Many seeds, and together they go everywhere: every crash point, every way a life ends, every
+/// reason a run ends for, every outcome of a trial.
 #[test]
 fn fresh_seeds_in_memory() {
-    let mut reasons: BTreeMap<(String, String), u64> = BTreeMap::new();
-    for seed in 0..seeds(2000) {
+    let mut seen = BTreeSet::new();
+    for seed in 0..seeds(400) {
         let plan = Plan::of_seed(seed);
         let report = run(&plan);
-        *reasons
-            .entry((format!("{:?}", plan.kind), report.reason))
-            .or_default() += 1;
+        seen.insert(format!("{:?} {}", plan.kind, report.reason).to_lowercase());
+        for end in &report.ends {
+            seen.insert(match end {
+                LifeEnd::Crashed(point) => format!("crash {point}"),
+                LifeEnd::Failed(_) => "failed".to_owned(),
+                LifeEnd::Done => "done".to_owned(),
+                LifeEnd::Nothing => "nothing".to_owned(),
+            });
+        }
+        let outcomes = report.decisions.iter().map(|(_, _, body)| &body["outcome"]);
+        seen.extend(outcomes.filter_map(|outcome| Some(format!("trial {}", outcome.as_str()?))));
     }
+    let wanted = [
+        "crash append.begin",
+        "crash append.inserted",
+        "crash append.committed",
+        "crash lease.locked",
+        "crash lease.committed",
+        "crash turn.before_commit",
+        "crash turn.after_commit",
+        "crash hands.announced",
+        "crash hands.begun",
+        "crash hands.wait",
+        "crash hands.performed",
+        "failed",
+        "experiment finished",
+        "experiment gave_up",
+        "experiment wall_clock",
+        "experiment target_reached",
+        "experiment budget",
+        "agent succeeded",
+        "agent stopped_no_progress",
+        "agent stopped_max_iterations",
+        "agent stopped_infra_failure",
+        "agent stopped_by_human",
+        "agent budget",
+        "search finished",
+        "search failed",
+        "search budget",
+        "trial kept",
+        "trial reverted",
+        "trial unstable",
+        "trial failed",
+        "trial timed_out",
+        "trial no_metric",
+        "trial not_finite",
+        "trial ambiguous",
+        "trial no_change",
+        "trial duplicate",
+        "trial harness_changed",
+        "trial guard_failed",
+        "trial conflict",
+    ];
+    let missing: Vec<_> = wanted.iter().filter(|name| !seen.contains(**name)).collect();
+    assert!(missing.is_empty(), "never seen: {missing:?}\nseen: {seen:?}");
 }
 
+/// On a store the same happens as in memory, byte for byte, and power may fail.
 #[test]
 fn fresh_seeds_on_stores() {
-    for seed in 0..seeds(200) / 10 {
-        run(&Plan::of_seed(1_000_000 + seed).on(Medium::Store));
+    for seed in 0..seeds(400) / 8 {
+        let in_memory = Plan::of_seed(1_000_000 + seed);
+        let on_store = run(&in_memory.clone().on(Medium::Store));
+        if !in_memory.loses_power() {
+            assert_eq!(run(&in_memory), on_store, "seed {}", in_memory.seed);
+        }
     }
 }
 
+/// The kinds are about equally likely, so that no machine is forgotten.
 #[test]
-#[ignore]
-fn timing() {
-    for kind in ["agent", "experiment", "search"] {
-        let start = std::time::Instant::now();
-        let (mut n, mut events, mut lives) = (0, 0, 0);
-        for seed in 0..300 {
-            let plan = Plan::of_seed(seed);
-            if format!("{:?}", plan.kind).to_lowercase() == kind {
-                if let Ok(report) = examine(&plan) { events += report.events; lives += report.lives; }
-                n += 1;
-            }
-        }
-        println!("{kind}: {n} plans, {events} events, {lives} lives, {:?}", start.elapsed());
+fn every_kind_has_its_share_of_seeds() {
+    for kind in [Kind::Experiment, Kind::Agent, Kind::Search] {
+        let share = (0..300).filter(|seed| Plan::of_seed(*seed).kind == kind).count();
+        assert!(share > 60, "{kind:?}: {share} of 300");
     }
 }

@@ -14,7 +14,7 @@ use loopwright_core::usage::Usage;
 use serde_json::{Value, json};
 
 use crate::hands::Performance;
-use crate::laws;
+use crate::laws::Inspector;
 use crate::life::{LifeEnd, carry_out};
 use crate::medium::SimJournal;
 use crate::plan::{Lost, Plan};
@@ -134,10 +134,14 @@ impl AgentScenario {
         let tokens = announced.request["tokens"].as_u64().unwrap_or(0);
         let child = Rc::new(self.child(&announced.effect, tokens));
         let began = stage.world.now();
+        let mut inspector = Inspector::new(&child.run);
         for command in 0..CHILD_COMMANDS_MAX {
             let life = u64::from(announced.attempt) * 1000 + command;
-            match carry_out(stage, &child, life, None) {
-                Ok(LifeEnd::Nothing) => return child.outcome(stage, stage.world.now().since(began)),
+            match carry_out(stage, &child, &mut inspector, life, None) {
+                Ok(LifeEnd::Nothing) => {
+                    let took_us = stage.world.now().since(began);
+                    return child.outcome(stage, &mut inspector, took_us);
+                }
                 Ok(_) => {}
                 Err(violation) => Violation::throw(violation.law, violation.words),
             }
@@ -145,11 +149,11 @@ impl AgentScenario {
         Violation::throw(Law::ComesToItsEnd, "the child goes on and on")
     }
 
-    fn outcome(&self, stage: &Rc<Stage>, took_us: u64) -> Performance {
+    fn outcome(&self, stage: &Rc<Stage>, inspector: &mut Inspector<Agent>, took_us: u64) -> Performance {
         let loaded = SimJournal::open(stage).and_then(|journal| {
-            let loaded = laws::load_checked::<Agent>(&journal, &stage.world, &self.run)?;
+            let run = inspector.inspect(&journal, &stage.world)?;
             journal.close()?;
-            Ok(loaded.0)
+            Ok(run)
         });
         let run = match loaded {
             Ok(Some(run)) => run,

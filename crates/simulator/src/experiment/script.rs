@@ -8,7 +8,7 @@ use loopwright_core::digest::Digest;
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::{
-    Candidate, Ended, Kept, Measured, Proposed, Ran, Reapplied,
+    Candidate, Ended, Kept, Measured, Ran, Reapplied,
 };
 use loopwright_core::experiment::{Caps, Experiment, HarnessStart};
 use loopwright_core::ids::{BranchName, LoopName, RunId};
@@ -166,7 +166,7 @@ impl Scenario for ExperimentScenario {
         let path = announced.effect.as_str();
         let part = path.split('/').nth(1).unwrap_or("");
         let result = match part {
-            "propose" => settlement_of(&proposal(&mut random, path)),
+            "propose" => proposal(&mut random, path),
             "reapply" => settlement_of(&reapplied(&mut random, path)),
             "keep" => settlement_of(&keep(&mut random, path)),
             _ => {
@@ -228,28 +228,32 @@ fn candidate(path: &str, what: &str) -> Candidate {
     }
 }
 
-fn proposal(random: &mut Random, path: &str) -> Proposed {
-    let one = || vec!["x".to_owned()];
-    let mut proposed = Proposed {
-        ran: ran(Ended::Exited(0)),
-        candidate: Some(candidate(path, "tree")),
-        protected: Vec::new(),
-        shadowing: Vec::new(),
-        refused: Vec::new(),
-        secrets: Vec::new(),
-        duplicate_of: None,
-        brief_digest: None,
+/// A proposal's result as JSON: what is not said stands at its default.
+fn proposal(random: &mut Random, path: &str) -> Value {
+    let mut proposed = json!({
+        "ran": ran(Ended::Exited(0)),
+        "candidate": candidate(path, "tree"),
+    });
+    let found = match random.below(20) {
+        0 => {
+            proposed["candidate"] = Value::Null;
+            return proposed;
+        }
+        1 => "protected",
+        2 => "shadowing",
+        3 => "refused",
+        4 => "secrets",
+        5 => {
+            proposed["duplicate_of"] = json!(1);
+            return proposed;
+        }
+        6 | 7 => {
+            proposed["ran"] = settlement_of(&ran(badly_ended(random)));
+            return proposed;
+        }
+        _ => return proposed,
     };
-    match random.below(20) {
-        0 => proposed.candidate = None,
-        1 => proposed.protected = one(),
-        2 => proposed.shadowing = one(),
-        3 => proposed.refused = one(),
-        4 => proposed.secrets = one(),
-        5 => proposed.duplicate_of = Some(1),
-        6 | 7 => proposed.ran = ran(badly_ended(random)),
-        _ => {}
-    }
+    proposed[found] = json!(["x"]);
     proposed
 }
 

@@ -1,0 +1,188 @@
+//! Sweeps: everything that can go wrong, at every place where it can, for one run of each kind.
+
+mod support;
+
+use loopwright_simulator::{Disturbance, Kind, LifeEnd, Lost, Medium, Plan, Report, simulate};
+use support::run_beside;
+
+/// A short run of that kind, in which something of everything happens.
+fn short(kind: Kind) -> Plan {
+    let seed = match kind {
+        Kind::Experiment => 3,
+        Kind::Agent => 5,
+        Kind::Search => 9,
+    };
+    Plan {
+        kind,
+        seed,
+        steps: 3,
+        width: 3,
+        lost: Lost::Retry,
+        tokens: None,
+        snapshot_every: 3,
+        medium: Medium::Memory,
+        disturbances: Vec::new(),
+    }
+}
+
+/// Sweeps one disturbance from the first place to the first that is never reached, in the first
+/// life and in the second. Returns how many places there were.
+fn sweep(plan: &Plan, make: impl Fn(u32) -> Disturbance) -> u32 {
+    let calm = simulate(&plan.undisturbed()).expect("an undisturbed run");
+    let lives = calm.lives as usize;
+    let mut places = 0;
+    for life in 0..lives {
+        for at in 1.. {
+            // The lives before it are left alone.
+            let mut disturbances = vec![Disturbance::Crash(0); life];
+            disturbances.push(make(at));
+            let report = run_beside(&plan.with(disturbances), &calm);
+            if report.ends.get(life) == calm.ends.get(life) && !interrupts(&make(at), &report, &calm)
+            {
+                break;
+            }
+            places += 1;
+        }
+    }
+    places
+}
+
+/// An interrupted life ends in good order, and another one is needed.
+fn interrupts(disturbance: &Disturbance, report: &Report, calm: &Report) -> bool {
+    matches!(disturbance, Disturbance::Interrupt { .. }) && report.lives > calm.lives
+}
+
+fn each(check: impl Fn(&Plan)) {
+    for kind in [Kind::Experiment, Kind::Agent, Kind::Search] {
+        check(&short(kind));
+    }
+}
+
+#[test]
+fn a_crash_at_every_point() {
+    each(|plan| {
+        let places = sweep(plan, Disturbance::Crash);
+        assert!(places > 60, "{:?}: {places} places", plan.kind);
+    });
+}
+
+#[test]
+fn a_crash_at_every_point_of_a_store() {
+    let plan = short(Kind::Agent).on(Medium::Store);
+    let places = sweep(&plan, Disturbance::Crash);
+    assert!(places > 60, "{places} places");
+}
+
+/// A crash, and another one while the next life cleans up after it.
+#[test]
+fn a_crash_on_the_heels_of_another() {
+    each(|plan| {
+        let calm = simulate(&plan.undisturbed()).expect("an undisturbed run");
+        for first in (3..60).step_by(7) {
+            for second in 1..20 {
+                let both = vec![
+                    Disturbance::Crash(0),
+                    Disturbance::Crash(first),
+                    Disturbance::Crash(second),
+                ];
+                run_beside(&plan.with(both), &calm);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_signal_at_every_wait() {
+    each(|plan| {
+        for again in [false, true] {
+            let places = sweep(plan, |wait| Disturbance::Interrupt { wait, again });
+            assert!(places > 5, "{:?}: {places} places", plan.kind);
+        }
+    });
+}
+
+#[test]
+fn a_broken_host_at_every_wait() {
+    each(|plan| {
+        assert!(sweep(plan, Disturbance::Broken) > 5);
+        assert!(sweep(plan, Disturbance::InterruptThenBroken) > 5);
+    });
+}
+
+#[test]
+fn a_failing_write_at_every_append() {
+    each(|plan| {
+        for reached in [false, true] {
+            let places = sweep(plan, |append| Disturbance::WriteFails { append, reached });
+            assert!(places > 5, "{:?}: {places} places", plan.kind);
+        }
+    });
+}
+
+#[test]
+fn a_takeover_before_every_append() {
+    each(|plan| assert!(sweep(plan, Disturbance::Usurped) > 5));
+    let on_store = short(Kind::Search).on(Medium::Store);
+    assert!(sweep(&on_store, Disturbance::Usurped) > 5);
+}
+
+/// The log is cut, emptied or garbled behind what was synced: at most the append that was under
+/// way is lost, and nothing needs a repair by hand.
+#[test]
+fn a_power_loss_in_every_append() {
+    let plan = short(Kind::Search).on(Medium::Store);
+    let places: u32 = (1..=4)
+        .map(|tear| {
+            sweep(&plan, |append| Disturbance::PowerLoss {
+                append,
+                tear: append * 4 + tear,
+            })
+        })
+        .sum();
+    assert!(places > 40, "{places} places");
+}
+
+/// Effects of unknown outcome, with a person to ask and without: the laws hold whatever is said.
+#[test]
+fn every_answer_about_what_was_lost() {
+    for lost in [
+        Lost::AskRetry,
+        Lost::AskFail,
+        Lost::Fail,
+        Lost::NobodyToAsk,
+    ] {
+        each(|plan| {
+            let plan = Plan {
+                lost,
+                ..plan.clone()
+            };
+            assert!(sweep(&plan, Disturbance::Crash) > 20);
+        });
+    }
+}
+
+/// The same plan gives the same report, to the byte of the record.
+#[test]
+fn the_same_plan_twice() {
+    each(|plan| {
+        for seed in 0..10 {
+            let plan = Plan {
+                seed,
+                ..plan.with(vec![Disturbance::Crash(9), Disturbance::Crash(30)])
+            };
+            let (once, again) = (simulate(&plan), simulate(&plan));
+            assert_eq!(once.expect("a run"), again.expect("a run"));
+        }
+    });
+}
+
+/// A life that is disturbed nowhere ends as one that is not.
+#[test]
+fn a_disturbance_that_is_never_reached_does_nothing() {
+    each(|plan| {
+        let calm = simulate(plan).expect("a run");
+        let never = simulate(&plan.with(vec![Disturbance::Crash(0); 3])).expect("a run");
+        assert_eq!(calm, never);
+        assert!(calm.ends.contains(&LifeEnd::Done));
+    });
+}
