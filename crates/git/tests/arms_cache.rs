@@ -15,7 +15,7 @@ use loopwright_git::types::{RepoPath, TreeListing};
 
 #[test]
 fn a_cache_survives_and_nothing_beside_it() {
-    let mut bench = Bench::new(&["build/out", "**/__pycache__", "log-*"]);
+    let mut bench = Bench::hasty(&["build/out", "**/__pycache__", "log-*"]);
     let target = bench.tree(&[("x", "1"), ("pkg/m.py", "m")]);
     bench.measure(Incumbent, &target, |root| {
         write(&root.join("build/out/a/b"), "cached");
@@ -51,7 +51,7 @@ fn a_cache_survives_and_nothing_beside_it() {
 
 #[test]
 fn one_candidate_cannot_poison_the_next() {
-    let mut bench = Bench::new(&["cache"]);
+    let mut bench = Bench::hasty(&["cache"]);
     let base = bench.tree(&[("x", "1")]);
     let stamp = bench.measure(Incumbent, &base, |root| {
         write(&root.join("cache/sub/honest"), "honest");
@@ -99,7 +99,7 @@ fn one_candidate_cannot_poison_the_next() {
 
 #[test]
 fn a_kept_candidate_hands_its_cache_on() {
-    let mut bench = Bench::new(&["cache"]);
+    let mut bench = Bench::hasty(&["cache"]);
     let base = bench.tree(&[("x", "1")]);
     bench.measure(Incumbent, &base, |root| {
         write(&root.join("cache/of"), "base");
@@ -124,7 +124,7 @@ fn a_kept_candidate_hands_its_cache_on() {
 
 #[test]
 fn a_proposed_cache_has_no_effect() {
-    let mut bench = Bench::new(&["cache"]);
+    let mut bench = Bench::hasty(&["cache"]);
     let run = "[ -e cache/hit ] && echo m=1 || echo m=$(cat x)";
     let measure = |root: &Path| {
         let output = Command::new("sh")
@@ -158,7 +158,7 @@ fn a_proposed_cache_has_no_effect() {
 
 #[test]
 fn names_that_share_a_cache_file_still_share_it() {
-    let mut bench = Bench::new(&["cache"]);
+    let mut bench = Bench::hasty(&["cache"]);
     let base = bench.tree(&[("x", "1")]);
     bench.measure(Incumbent, &base, |root| {
         write(&root.join("cache/one"), "v1");
@@ -221,7 +221,7 @@ fn a_file_the_cache_was_built_without_is_written_anew() {
 
 #[test]
 fn setup_runs_when_its_inputs_changed() {
-    let mut bench = Bench::new(&["deps"]);
+    let mut bench = Bench::hasty(&["deps"]);
     let inputs = Patterns::parse(&["lock", "vendor"]).unwrap();
     let base = bench.tree(&[("lock", "1"), ("x", "1")]);
     let other = bench.tree(&[("lock", "1"), ("x", "2")]);
@@ -251,7 +251,7 @@ fn setup_runs_when_its_inputs_changed() {
 
 #[test]
 fn a_closed_bench_opens_warm() {
-    let mut bench = Bench::new(&["cache"]);
+    let mut bench = Bench::hasty(&["cache"]);
     let target = bench.tree(&[("x", "1"), ("d/y", "2")]);
     bench.measure(Incumbent, &target, |root| {
         write(&root.join("cache/out"), "o");
@@ -267,4 +267,54 @@ fn a_closed_bench_opens_warm() {
     let prepared = bench.prepare(Incumbent, &target);
     assert_eq!(prepared.switched, 0);
     assert_exact(&bench, &target);
+}
+
+#[test]
+fn what_a_run_puts_in_place_of_tracked_files_is_no_cache() {
+    let mut bench = Bench::hasty(&["cache"]);
+    let tracked = bench.tree(&[("cache/d/f", "1"), ("cache/g", "1")]);
+    let deeper = bench.tree(&[("cache/g/h", "1"), ("cache/d", "1")]);
+    let bare = bench.tree(&[("x", "1")]);
+    let swap = |root: &Path| {
+        fs::remove_dir_all(root.join("cache")).unwrap();
+        write(
+            &root.join("cache/d"),
+            "a file where the tree has a directory",
+        );
+        write(
+            &root.join("cache/g/hit"),
+            "a directory where the tree has a file",
+        );
+    };
+    // In the arm itself, with what is tracked gone, and with each kind turned into the other.
+    for next in [&bare, &deeper] {
+        bench.measure(Incumbent, &tracked, swap);
+        bench.prepare(Incumbent, next);
+        assert_exact(&bench, next);
+        bench.arms.after_run(Incumbent, &[]).unwrap();
+    }
+    // And in a candidate's that starts from it.
+    for next in [&bare, &deeper] {
+        bench.measure(Incumbent, &tracked, swap);
+        bench.prepare(Candidate, next);
+        assert_exact(&bench, next);
+        bench.arms.after_run(Candidate, &[]).unwrap();
+    }
+}
+
+#[test]
+fn directories_that_held_tracked_files_stay_for_their_cache_only() {
+    let mut bench = Bench::hasty(&["cache"]);
+    let tracked = bench.tree(&[("cache/a/f", "1"), ("cache/b/f", "1")]);
+    let bare = bench.tree(&[("x", "1")]);
+    bench.measure(Incumbent, &tracked, |root| {
+        write(&root.join("cache/b/made"), "m");
+    });
+    let kept = [&b"cache"[..], b"cache/b", b"cache/b/made", b"x"];
+    for role in [Candidate, Incumbent] {
+        bench.prepare(role, &bare);
+        let found: Vec<_> = look(bench.arms.tree_path()).into_keys().collect();
+        assert_eq!(found, kept, "{role}");
+        bench.arms.after_run(role, &[]).unwrap();
+    }
 }

@@ -128,26 +128,25 @@ impl Survey<'_> {
         root: usize,
         depth: usize,
     ) -> Result<(), Failure> {
-        let of_the_tree = if kind == FileType::Directory {
-            self.end.plan.has_directory(path)
-        } else {
-            self.end.plan.find(path).is_some()
-        };
-        let too_deep = kind == FileType::Directory && depth >= DEPTH;
-        if kind == FileType::Directory || !of_the_tree {
-            let Some(stat) = disk::stat(fd, name)? else {
-                return Ok(());
-            };
-            let entry = Entry {
-                kind,
-                stamp: Stamp::of(&stat),
-                names: link_count(&stat),
-                root,
-                of_the_tree,
-                too_deep,
-            };
-            self.found.insert(path.clone(), entry);
+        let of_the_tree = self.end.plan.has_directory(path);
+        let is_file_of_the_tree = !of_the_tree && self.end.plan.find(path).is_some();
+        if is_file_of_the_tree || (of_the_tree && kind != FileType::Directory) {
+            // The tree's own, or what a run put in its place.
+            return Ok(());
         }
+        let too_deep = kind == FileType::Directory && depth >= DEPTH;
+        let Some(stat) = disk::stat(fd, name)? else {
+            return Ok(());
+        };
+        let entry = Entry {
+            kind,
+            stamp: Stamp::of(&stat),
+            names: link_count(&stat),
+            root,
+            of_the_tree,
+            too_deep,
+        };
+        self.found.insert(path.clone(), entry);
         if kind == FileType::Directory && !too_deep {
             let inner = disk::open_directory(fd, name)?;
             self.directory(inner.as_fd(), path, root, depth + 1)?;

@@ -36,9 +36,6 @@ pub(crate) type KnownFiles = HashMap<RepoPath, Known>;
 pub(crate) struct Work {
     /// Paths to remove, with everything below.
     pub(crate) removals: Vec<RepoPath>,
-    /// Files of an earlier tree that lie in the cache now: to remove, and the directories they
-    /// leave empty too.
-    pub(crate) former: Vec<RepoPath>,
     /// Directories to make, outer ones first.
     pub(crate) directories: Vec<RepoPath>,
     /// Items of the plan to write anew.
@@ -47,10 +44,7 @@ pub(crate) struct Work {
 
 impl Work {
     pub(crate) fn is_empty(&self) -> bool {
-        self.removals.is_empty()
-            && self.former.is_empty()
-            && self.directories.is_empty()
-            && self.writes.is_empty()
+        self.removals.is_empty() && self.directories.is_empty() && self.writes.is_empty()
     }
 }
 

@@ -148,7 +148,7 @@ impl Arms {
             objects,
             submodules,
         };
-        let (work, waited) = self.synchronise(slot, &plan, &changed, &mut content)?;
+        let done = self.synchronise(slot, &plan, &changed, &mut content)?;
         let cache_copied = if inherits {
             self.inherit(slot, &plan, &changed)?
         } else {
@@ -160,10 +160,10 @@ impl Arms {
         }
         Ok(Prepared {
             path: self.stage.tree.clone(),
-            switched: work.writes.len(),
-            removed: work.removals.len() + work.former.len(),
+            switched: done.written,
+            removed: done.removed,
             cache_copied,
-            waited,
+            waited: done.waited,
         })
     }
 

@@ -39,6 +39,24 @@ impl Content<'_, '_> {
     }
 }
 
+/// Removes from the cache what an earlier tree had there and this one has not, and whatever a
+/// run put in the place of it. Comes before the scan, which takes what is in a cache as given.
+pub(crate) fn remove_former(
+    root: BorrowedFd<'_>,
+    root_path: &Path,
+    plan: &Plan,
+    former: &[RepoPath],
+    faults: &mut Faults,
+) -> Result<(), ArmsError> {
+    let mut opener = Opener::new(root);
+    for path in former {
+        faults.reach("remove former file")?;
+        remove_one_former(&mut opener, plan, path)
+            .map_err(ArmsError::io("remove", &path.to_path(root_path)))?;
+    }
+    Ok(())
+}
+
 /// Brings an arm to its plan.
 pub(crate) fn apply(
     root: BorrowedFd<'_>,
@@ -54,11 +72,6 @@ pub(crate) fn apply(
         faults.reach("remove")?;
         known.remove(path);
         remove(&mut opener, path).map_err(ArmsError::io("remove", &path.to_path(root_path)))?;
-    }
-    for path in &work.former {
-        faults.reach("remove former file")?;
-        remove_former(&mut opener, plan, path)
-            .map_err(ArmsError::io("remove", &path.to_path(root_path)))?;
     }
     opener.forget();
     for path in &work.directories {
@@ -88,8 +101,13 @@ fn remove(opener: &mut Opener<'_>, path: &RepoPath) -> rustix::io::Result<()> {
     removed
 }
 
-/// Removes a file the tree no longer has from the cache, with the directories only it needed.
-fn remove_former(opener: &mut Opener<'_>, plan: &Plan, path: &RepoPath) -> rustix::io::Result<()> {
+/// Removes a file the tree no longer has from the cache, with the directories only it needed
+/// and whatever a run put in their place.
+fn remove_one_former(
+    opener: &mut Opener<'_>,
+    plan: &Plan,
+    path: &RepoPath,
+) -> rustix::io::Result<()> {
     remove(opener, path)?;
     let above = std::iter::successors(path.parent(), RepoPath::parent);
     for directory in above.take_while(|directory| !plan.has_directory(directory)) {
@@ -98,9 +116,11 @@ fn remove_former(opener: &mut Opener<'_>, plan: &Plan, path: &RepoPath) -> rusti
             .directory(parent)
             .and_then(|parent| rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR));
         opener.forget();
-        if removed.is_err() {
-            // Not empty, or not there: both are as they should be.
-            break;
+        match removed {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::NOTDIR | Errno::LOOP) => remove(opener, &directory)?,
+            // There is cache in it.
+            Err(_) => break,
         }
     }
     Ok(())

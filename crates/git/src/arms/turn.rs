@@ -13,13 +13,20 @@ use crate::arms::error::ArmsError;
 use crate::arms::inherit;
 use crate::arms::patterns::Patterns;
 use crate::arms::plan::Plan;
-use crate::arms::scan::{Scan, Work};
+use crate::arms::scan::Scan;
 use crate::arms::stage;
 use crate::arms::stamp::{now_ns, wait_out_second};
 use crate::arms::switch::{Arms, Role};
 use crate::arms::synchronise::{self, Content};
 use crate::arms::times;
 use crate::types::RepoPath;
+
+/// What a synchronisation did.
+pub(super) struct Synchronised {
+    pub(super) written: usize,
+    pub(super) removed: usize,
+    pub(super) waited: Duration,
+}
 
 impl Arms {
     /// Where the slot's checkout is right now.
@@ -103,7 +110,7 @@ impl Arms {
         plan: &Arc<Plan>,
         changed: &[bool],
         content: &mut Content<'_, '_>,
-    ) -> Result<(Work, Duration), ArmsError> {
+    ) -> Result<Synchronised, ArmsError> {
         let root_path = self.place_of(slot);
         let state = &mut self.slots[slot];
         let root = disk::open_root(&root_path).map_err(ArmsError::io("open", &root_path))?;
@@ -123,24 +130,25 @@ impl Arms {
             changed
         };
         let known = &mut state.known;
-        let mut work = Scan::run(root.as_fd(), &root_path, plan, patterns, known, forced)?;
+        let faults = &mut self.faults;
+        let mut former = Vec::new();
         if let Some(old) = state.plan.as_ref().filter(|old| !Arc::ptr_eq(old, plan)) {
-            for path in old.missing_in(plan) {
-                known.remove(&path);
-                if patterns.cover(&path) {
-                    work.former.push(path);
-                }
+            former = old.missing_in(plan);
+            for path in &former {
+                known.remove(path);
             }
+            former.retain(|path| patterns.cover(path));
+            synchronise::remove_former(root.as_fd(), &root_path, plan, &former, faults)?;
         }
+        let work = Scan::run(root.as_fd(), &root_path, plan, patterns, known, forced)?;
         let mut waited = Duration::ZERO;
         if !self.rules.cache.is_empty() && !work.is_empty() {
             if let Some(ran_until_ns) = state.ran_until_ns.filter(|_| !self.never_wait) {
                 waited = wait_out_second(ran_until_ns);
             }
-            self.faults.reach("waited")?;
+            faults.reach("waited")?;
         }
         state.torn |= !work.is_empty();
-        let faults = &mut self.faults;
         synchronise::apply(
             root.as_fd(),
             &root_path,
@@ -153,7 +161,11 @@ impl Arms {
         state.plan = Some(Arc::clone(plan));
         state.torn = false;
         state.drop_cache = false;
-        Ok((work, waited))
+        Ok(Synchronised {
+            written: work.writes.len(),
+            removed: work.removals.len() + former.len(),
+            waited,
+        })
     }
 
     /// Gives the candidate arm the incumbent's cache, and the times that belong to it.

@@ -87,6 +87,13 @@ impl Bench {
         Self::with_links(cache, Vec::new())
     }
 
+    /// For tests that build nothing, so that nothing can be stale.
+    pub fn hasty(cache: &[&str]) -> Self {
+        let mut bench = Self::new(cache);
+        bench.arms.never_wait();
+        bench
+    }
+
     pub fn with_links(cache: &[&str], links: Vec<InputLink>) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let cache = Patterns::parse(cache).unwrap();
