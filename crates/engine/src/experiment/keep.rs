@@ -99,7 +99,7 @@ impl Workshop {
     ) -> Result<Oid, EngineError> {
         let snapshot = self.site.full_snapshot(&mut self.objects)?;
         let base = self.objects.read_commit(&parent)?.tree;
-        let (found, _) = self.without_links(base, &snapshot)?;
+        let (found, _) = self.without_ours(base, &snapshot)?;
         if found == tree {
             return Ok(found);
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::machine::settlement_of;
-use loopwright_core::experiment::results::Measured;
+use loopwright_core::experiment::results::{Ended, Measured};
 use loopwright_core::experiment::rule::Arm;
 use loopwright_core::metric::{self, Readings, Scanner};
 use loopwright_exec::{Command, Observer};
@@ -78,10 +78,16 @@ impl Workshop {
             .run(command, Some(Box::new(scanner.clone())), announced, control)?;
         if stopped {
             self.arms.after_run(role, &[])?;
+            self.arms.discard_cache(role)?;
             return Ok(Done::Stopped(usage));
         }
+        let cut_off = !matches!(ran.ended, Ended::Exited(_));
         let from_file = self.read_result_file(&result_file);
         let touched = self.touched(role, &watched)?;
+        if cut_off {
+            // Whatever it was writing into its cache is half written.
+            self.arms.discard_cache(role)?;
+        }
         let measured = Measured {
             ran,
             in_setup: false,
@@ -116,6 +122,9 @@ impl Workshop {
             self.arms.setup_done(role, &self.setup_inputs)?;
         }
         let touched = self.touched(role, watched)?;
+        if !ran.ended.is_success() {
+            self.arms.discard_cache(role)?;
+        }
         if stopped {
             return Ok(Some(Done::Stopped(usage)));
         }

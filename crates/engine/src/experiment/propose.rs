@@ -50,7 +50,7 @@ impl Workshop {
             return Ok(Done::Stopped(usage));
         }
         let snapshot = self.site.snapshot(&mut self.objects)?;
-        let (tree, changes) = self.without_links(base_tree, &snapshot)?;
+        let (tree, changes) = self.without_ours(base_tree, &snapshot)?;
         loopwright_record::crash_point!("propose.snapshot");
         let candidate = if tree == base_tree {
             None
@@ -168,21 +168,26 @@ impl Workshop {
         Ok(())
     }
 
-    /// The snapshot's tree and changes less the links that we put there.
-    pub(super) fn without_links(
+    /// The snapshot's tree and changes less the links that we put there and what lies in a declared
+    /// cache: only measurements write a cache.
+    pub(super) fn without_ours(
         &mut self,
         base: Oid,
         snapshot: &Snapshot,
     ) -> Result<(Oid, Vec<Change>), EngineError> {
         let links = self.input_links();
-        let is_link = |change: &Change| links.iter().any(|link| link.path == change.path);
-        if !snapshot.changes.iter().any(is_link) {
+        let cache = self.arms.rules().cache.clone();
+        let is_ours = |change: &Change| {
+            let is_link = links.iter().any(|link| link.path == change.path);
+            is_link || (change.before.is_none() && cache.cover(&change.path))
+        };
+        if !snapshot.changes.iter().any(is_ours) {
             return Ok((snapshot.tree, snapshot.changes.clone()));
         }
         let own: Vec<Change> = snapshot
             .changes
             .iter()
-            .filter(|change| !is_link(change))
+            .filter(|change| !is_ours(change))
             .cloned()
             .collect();
         let tree = self.objects.write_tree(&base, &own)?;
