@@ -1,0 +1,78 @@
+//! `adopt`: bring a result to the branch the user has checked out.
+
+use clap::Args;
+use loopwright_core::ids::BranchName;
+use loopwright_engine::experiment::{Wanted, adopt};
+use loopwright_git::{Adopted, Obstacle};
+
+use crate::exit_code::Exit;
+use crate::failure::Failure;
+use crate::output::{self, one_line, talk};
+use crate::place::Common;
+use crate::trial_line::short_commit;
+
+/// Bring what the loop kept to the branch you have checked out
+///
+/// Your branch is moved forward where that is possible, else the loop's branch is merged; with N,
+/// the one trial's change becomes one commit, kept or not. Your hooks and your signing apply. Where
+/// it doesn't work out, your checkout is as it was.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Only this trial's change
+    #[arg(value_name = "N")]
+    trial: Option<u64>,
+
+    /// The loop's branch that is adopted
+    #[arg(long, value_name = "NAME", default_value = "main", conflicts_with = "trial")]
+    branch: String,
+}
+
+/// Adopts a result.
+pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
+    let record = common.read()?;
+    let name = common.choose_loop(&record)?;
+    drop(record);
+    let project = common.project()?;
+    let wanted = match arguments.trial {
+        Some(trial) => Wanted::Trial(trial),
+        None => Wanted::Branch(BranchName::new(&arguments.branch).map_err(Failure::refused)?),
+    };
+    let adoption = adopt(&project, &name, &wanted)?;
+    let (source, onto) = (match arguments.trial {
+        Some(trial) => format!("trial {trial}"),
+        None => adoption.source.clone(),
+    }, &adoption.onto);
+    match &adoption.adopted {
+        Adopted::AlreadyThere => output::line(&format!("{onto} has {source} already"))?,
+        Adopted::FastForwarded { commit } => {
+            let commit = commit.to_hex();
+            output::line(&format!("{onto} moved forward to {source}, {}", short_commit(&commit)))?;
+        }
+        Adopted::Committed { commit } => {
+            let commit = commit.to_hex();
+            output::line(&format!("{onto} has {source} now, as commit {}", short_commit(&commit)))?;
+        }
+        Adopted::Rewritten { commit, .. } => {
+            let commit = commit.to_hex();
+            output::line(&format!("{onto} has {source} now, as commit {}", short_commit(&commit)))?;
+            talk("note: a commit hook of yours changed it; what was measured is not what is there");
+        }
+        Adopted::NotAdopted(obstacle) => return Err(not_adopted(&source, obstacle)),
+    }
+    Ok(Exit::Finished)
+}
+
+fn not_adopted(source: &str, obstacle: &Obstacle) -> Failure {
+    let failure = Failure::refused(format!(
+        "{source} was not adopted: {}",
+        one_line(&obstacle.to_string())
+    ));
+    match obstacle {
+        Obstacle::Conflict(_) => failure
+            .hint("nothing was changed; loopwright diff N | git apply --3way brings a trial by hand"),
+        Obstacle::Dirty(_) => failure.hint("nothing was changed; commit or stash them, then adopt again"),
+        Obstacle::HookRefused(_) | Obstacle::SigningFailed(_) | Obstacle::Failed(_) => {
+            failure.hint("nothing was changed; the result is still in the loop's branch and record")
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `resume`: go on where a run stands, with what it pinned.
+
+use clap::Args;
+use loopwright_core::experiment::Caps;
+use loopwright_core::ids::LoopName;
+use loopwright_core::spec::{self, ExperimentSpec};
+use loopwright_engine::committer::now;
+use loopwright_engine::experiment::{Purpose, Unfinished, pinned, unfinished};
+use loopwright_engine::views::loops_of;
+use loopwright_record::RunState;
+
+use crate::exit_code::Exit;
+use crate::failure::Failure;
+use crate::output::{Output, talk};
+use crate::place::{Common, Record, several};
+use crate::settings::{SettingFlags, settle_pinned};
+
+use super::drive::Drive;
+
+/// Go on with a run: after an interruption, a crash or a full disk, or with more trials
+///
+/// Settings and the commit to work from are those that the run pinned, whatever loopwright.toml
+/// and your checkout say now; flags change them for this invocation. An invocation that was cut off
+/// does the trials it had left, and its open trial is carried on. Without --loop, the one loop that
+/// was interrupted is taken up.
+#[derive(Args, Debug)]
+pub struct Arguments {
+    /// Take the run over from a holder that still lives; what it does is shut out from then on
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    settings: SettingFlags,
+}
+
+/// Resumes a run.
+pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Exit, Failure> {
+    let record = common.read()?;
+    let name = choose(common, &record)?;
+    let Some((run_id, caps)) = pinned(&record.store, &name)? else {
+        return Err(Failure::refused(format!("loop {name} has nothing to go on with"))
+            .hint("start it: loopwright run"));
+    };
+    let left = unfinished(&record.store, &run_id)?;
+    drop(record);
+    let (spec, purpose) = goes_on(&caps, left, &arguments.settings)?;
+    let project = common.project()?;
+    Drive {
+        project: &project,
+        spec,
+        fresh: false,
+        purpose,
+        workdir: caps.workdir,
+        force: arguments.force,
+        loop_words: common.loop_words(),
+    }
+    .go(output)
+}
+
+/// The specification and the purpose with which the run goes on.
+fn goes_on(
+    caps: &Caps,
+    left: Option<Unfinished>,
+    flags: &SettingFlags,
+) -> Result<(ExperimentSpec, Purpose), Failure> {
+    let old = pinned_spec(caps)?;
+    let resolved = settle_pinned(&old, flags)?;
+    for notice in &resolved.notices {
+        talk(&format!("note: {notice}"));
+    }
+    let mut spec = resolved.experiment(spec::Purpose::Measure)?;
+    let drift = ExperimentSpec::drift(&old, &spec);
+    if !drift.refused.is_empty() {
+        let fields: Vec<String> = drift.refused.iter().map(ToString::to_string).collect();
+        let what = format!("the loop would be another one with this change: {}", fields.join("; "));
+        return Err(Failure::refused(what).hint("start it under a new name: loopwright run --loop NAME"));
+    }
+    for change in &drift.harness {
+        talk(&format!("note: a new segment starts: {change}"));
+    }
+    let asked = flags.is_given("--trials");
+    let purpose = match left {
+        Some(left) if !asked => {
+            if left.purpose == Purpose::Run {
+                spec.trials = left.trials_left;
+            }
+            left.purpose
+        }
+        _ => Purpose::Run,
+    };
+    Ok((spec, purpose))
+}
+
+/// The specification that a run was driven with last.
+pub fn pinned_spec(caps: &Caps) -> Result<ExperimentSpec, Failure> {
+    serde_json::from_value(caps.specification.clone())
+        .map_err(|error| Failure::new(Exit::Damaged, format!("the pinned specification: {error}")))
+}
+
+/// The loop named; else the only interrupted one; else the only one.
+fn choose(common: &Common, record: &Record) -> Result<LoopName, Failure> {
+    if common.loop_name.is_some() {
+        return common.choose_loop(record);
+    }
+    let mut interrupted = Vec::new();
+    for name in loops_of(&record.store)? {
+        if let Some(summary) = record.store.latest_run(&name)?
+            && record.store.state_of(&summary, now())? == RunState::Interrupted
+        {
+            interrupted.push(name);
+        }
+    }
+    match interrupted.as_slice() {
+        [only] => Ok(only.clone()),
+        [] => common.choose_loop(record),
+        more => Err(several(more)),
+    }
+}
