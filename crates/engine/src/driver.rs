@@ -163,6 +163,16 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
 
     /// One invocation from beginning to end.
     pub fn invoke(&mut self, caps: serde_json::Value) -> Result<Driven, DriveError> {
+        self.invoke_with(Vec::new(), caps)
+    }
+
+    /// The same with what is recorded in one batch with its beginning: the start of a new run, so
+    /// that there never is a run that nobody ever invoked.
+    pub fn invoke_with(
+        &mut self,
+        first: Vec<Given>,
+        caps: serde_json::Value,
+    ) -> Result<Driven, DriveError> {
         if let Some(ending) = &self.run.kernel.ended {
             return Err(DriveError::Ended(ending.clone()));
         }
@@ -172,7 +182,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             kind::INVOCATION_BEGUN,
             &InvocationBegun { invocation, caps },
         );
-        let outcome = self.turn(vec![begun])?;
+        let outcome = self.turn(first.into_iter().chain([begun]).collect())?;
         self.act(outcome);
         while self.run.kernel.invocation.is_some() {
             let deadline = self.run.deadline();

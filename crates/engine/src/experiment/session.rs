@@ -232,15 +232,13 @@ impl Session {
             .map_err(EngineError::io("start the worker"))?;
         let mut committer = StoreCommitter::new(&mut self.store);
         let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, false);
+        let mut first = Vec::new();
         if !started {
-            let given = Given::new(
-                kernel::kind::RUN_STARTED,
-                &run_started(&self.request.spec, &self.loop_name)?,
-            );
-            driver.record(vec![given])?;
+            let started = run_started(&self.request.spec, &self.loop_name)?;
+            first.push(Given::new(kernel::kind::RUN_STARTED, &started));
         }
         let caps = serde_json::to_value(caps).expect("BUG: caps are plain data");
-        let driven = driver.invoke(caps)?;
+        let driven = driver.invoke_with(first, caps)?;
         drop(hands);
         self.store.close()?;
         Ok(SessionReport {
