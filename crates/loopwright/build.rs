@@ -16,7 +16,10 @@ fn main() -> io::Result<()> {
     let mut table = String::from("&[\n");
     for file in &files {
         let path = file.strip_prefix(&demo).expect("it was found there");
-        let _ = writeln!(table, "    ({path:?}, include_bytes!({file:?})),");
+        // As a string literal of Rust, whatever is in the path.
+        let literal = |path: &Path| format!("{:?}", path.to_str().expect("paths here are text"));
+        let (path, file) = (literal(path), literal(file));
+        let _ = writeln!(table, "    ({path}, include_bytes!({file})),");
     }
     table.push_str("]\n");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));

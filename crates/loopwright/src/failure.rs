@@ -117,14 +117,12 @@ impl From<EngineError> for Failure {
             EngineError::Specification(problems) => problems.into(),
             EngineError::Held(held) => of_held(&held),
             EngineError::Open(error) => error.into(),
-            EngineError::Read(error) => error.into(),
-            EngineError::Load(LoadError::Read(error)) => error.into(),
+            EngineError::Read(error) | EngineError::Load(LoadError::Read(error)) => error.into(),
             EngineError::Load(error @ LoadError::NoSuchRun(_)) => Self::refused(error),
             EngineError::Load(error) => damaged(error),
             EngineError::Storage(error) => error.into(),
             EngineError::Drive(error) => of_drive(error),
-            EngineError::Git(error) => error.into(),
-            EngineError::Arms(ArmsError::Git(error)) => error.into(),
+            EngineError::Git(error) | EngineError::Arms(ArmsError::Git(error)) => error.into(),
             EngineError::Arms(error) => of_arms(&error),
             other => Self::new(Exit::Failure, other),
         }
@@ -159,8 +157,9 @@ fn of_drive(error: DriveError) -> Failure {
             Failure::new(Exit::Failure, error).hint("then go on: loopwright resume")
         }
         DriveError::Turn(error) => damaged(error),
-        error @ DriveError::Ended(_) => Failure::refused(error)
-            .hint("start another loop: loopwright run --loop NAME"),
+        error @ DriveError::Ended(_) => {
+            Failure::refused(error).hint("start another loop: loopwright run --loop NAME")
+        }
     }
 }
 
@@ -175,11 +174,13 @@ fn of_arms(error: &ArmsError) -> Failure {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::Missing(_) => {
-                Self::refused("nothing was run here yet").hint("start: loopwright run, or loopwright demo")
-            }
+            OpenError::Missing(_) => Self::refused("nothing was run here yet")
+                .hint("start: loopwright run, or loopwright demo"),
             OpenError::Damaged { .. } => Self::advised(Exit::Damaged, error),
-            OpenError::Storage { source: StorageError::Damaged(_), .. } => damaged(error),
+            OpenError::Storage {
+                source: StorageError::Damaged(_),
+                ..
+            } => damaged(error),
             OpenError::Storage { .. } => Self::new(Exit::Failure, error),
             OpenError::Unwritable { .. } => {
                 Self::refused(error).hint("make it writable, or name another place: --store DIR")

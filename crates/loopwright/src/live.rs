@@ -103,7 +103,9 @@ impl Live {
         let painter = output.live.then(|| {
             let shared = Arc::clone(&shared);
             let work = move || paint(&shared);
-            std::thread::Builder::new().name("live".to_owned()).spawn(work)
+            std::thread::Builder::new()
+                .name("live".to_owned())
+                .spawn(work)
         });
         Self {
             shared,

@@ -30,7 +30,10 @@ fn main() -> ExitCode {
     // Every outside command runs under this binary as its supervisor. That comes before anything
     // that costs time or memory.
     let mut arguments = std::env::args_os();
-    if arguments.nth(1).is_some_and(|first| first == loopwright_exec::SUPERVISE_ARGUMENT) {
+    if arguments
+        .nth(1)
+        .is_some_and(|first| first == loopwright_exec::SUPERVISE_ARGUMENT)
+    {
         return loopwright_exec::supervisor_main();
     }
     cli::main()

@@ -53,7 +53,11 @@ impl Output {
         Self {
             colour: set("NO_COLOR").is_none() && (forced || stdout.is_terminal() && !unwanted),
             live: stderr.is_terminal() && !dumb,
-            width: if columns == 0 { WIDTH_FALLBACK } else { columns },
+            width: if columns == 0 {
+                WIDTH_FALLBACK
+            } else {
+                columns
+            },
         }
     }
 

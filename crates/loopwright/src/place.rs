@@ -17,22 +17,39 @@ use crate::settings::find_file;
 #[derive(Args, Clone, Debug)]
 pub struct Common {
     /// Work as if started in this directory
-    #[arg(short = 'C', long, global = true, value_name = "DIR", help_heading = "Common options")]
+    #[arg(
+        short = 'C',
+        long,
+        global = true,
+        value_name = "DIR",
+        help_heading = "Common options"
+    )]
     pub directory: Option<PathBuf>,
 
     /// Keep the record here instead of in the repository's git directory
-    #[arg(long, global = true, value_name = "DIR", help_heading = "Common options")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        help_heading = "Common options"
+    )]
     pub store: Option<PathBuf>,
 
     /// The loop that is meant, where there are several
-    #[arg(long = "loop", global = true, value_name = "NAME", help_heading = "Common options")]
+    #[arg(
+        long = "loop",
+        global = true,
+        value_name = "NAME",
+        help_heading = "Common options"
+    )]
     pub loop_name: Option<String>,
 }
 
 impl Common {
     /// The directory the command is about.
     pub fn directory(&self) -> PathBuf {
-        self.directory.clone().unwrap_or_else(|| PathBuf::from("."))
+        let here = || std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        self.directory.clone().unwrap_or_else(here)
     }
 
     /// The whole project, as git knows it.
@@ -84,7 +101,9 @@ impl Common {
             Some(top) => find_file(&self.directory(), top).ok().flatten(),
             None => None,
         };
-        let entry = file.as_ref().and_then(|found| found.content.choose(None).ok());
+        let entry = file
+            .as_ref()
+            .and_then(|found| found.content.choose(None).ok());
         if let Some(entry) = entry
             && let Some(name) = known.iter().find(|name| name.as_str() == entry.name)
         {
@@ -105,7 +124,8 @@ impl Common {
     /// ` --loop NAME`, where the user said so: for commands that are shown to be typed.
     pub fn loop_words(&self) -> String {
         let name = self.loop_name.as_ref();
-        name.map(|name| format!(" --loop {name}")).unwrap_or_default()
+        name.map(|name| format!(" --loop {name}"))
+            .unwrap_or_default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use loopwright_core::event::{Event, Sealed};
 use loopwright_core::experiment::state::Origin;
-use loopwright_core::experiment::{SegmentStarted, TargetChecked, kind};
+use loopwright_core::experiment::{Outcome, SegmentStarted, TargetChecked, kind};
 use loopwright_core::kernel::{self, EffectAnnounced, kind as kernel_kind};
 use loopwright_engine::Watcher;
 use loopwright_engine::views::{TrialRow, effect_words};
@@ -37,7 +37,11 @@ impl<'a> Progress<'a> {
     /// Shows one event.
     pub fn show(&mut self, event: &Event) {
         if let Some(trial) = event.scope.trial {
-            let branch = event.scope.branch.as_ref().map_or("main", |branch| branch.as_str());
+            let branch = event
+                .scope
+                .branch
+                .as_ref()
+                .map_or("main", |branch| branch.as_str());
             self.rows
                 .entry(trial)
                 .or_insert_with(|| TrialRow::new(trial, branch))
@@ -66,8 +70,7 @@ impl<'a> Progress<'a> {
     }
 
     fn announced(&mut self, event: &Event) {
-        let (Some(effect), Ok(announced)) =
-            (&event.effect, kernel::body::<EffectAnnounced>(event))
+        let (Some(effect), Ok(announced)) = (&event.effect, kernel::body::<EffectAnnounced>(event))
         else {
             return;
         };
@@ -84,12 +87,13 @@ impl<'a> Progress<'a> {
         let Some(row) = self.rows.remove(&trial) else {
             return;
         };
-        if let (Some(value), true) = (row.value, row.outcome.is_some_and(|outcome| outcome.is_keep())) {
+        if let (Some(value), true) = (row.value, row.outcome.is_some_and(Outcome::is_keep)) {
             let from = match row.origin {
                 Some(Origin::Baseline) => "baseline".to_owned(),
                 _ => format!("trial {trial}"),
             };
-            self.live.best(format!("best {}: {} ({from})", self.metric, value.short()));
+            self.live
+                .best(format!("best {}: {} ({from})", self.metric, value.short()));
         }
         let Some(line) = trial_line::of_row(&row, self.output) else {
             return;

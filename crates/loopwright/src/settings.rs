@@ -198,7 +198,9 @@ pub fn settle(
         environment: &environment,
         flags: flags.layer(),
     })?;
-    let file = found.filter(|_| entry_is_used(&resolved)).map(|found| found.path);
+    let file = found
+        .filter(|_| entry_is_used(&resolved))
+        .map(|found| found.path);
     Ok(Settled { resolved, file })
 }
 
@@ -245,7 +247,16 @@ mod tests {
     #[test]
     fn flags_come_out_as_they_went_in() {
         let command = SettingFlags::augment_args(Command::new("test"));
-        let words = ["test", "--min-delta", "-1", "--confirm", "--protect", "a", "--protect", "b"];
+        let words = [
+            "test",
+            "--min-delta",
+            "-1",
+            "--confirm",
+            "--protect",
+            "a",
+            "--protect",
+            "b",
+        ];
         let matches = command.clone().try_get_matches_from(words).unwrap();
         let flags = SettingFlags::from_arg_matches(&matches).unwrap();
         let mut expected = Flags::new();

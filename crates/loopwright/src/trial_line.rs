@@ -47,9 +47,10 @@ pub fn tone(outcome: Outcome) -> Tone {
 /// A decided trial in full, as it is printed while it is decided.
 pub fn of_row(row: &TrialRow, output: &Output) -> Option<String> {
     let outcome = row.outcome?;
-    let seconds = row
-        .commands_us()
-        .map_or_else(|| "--".to_owned(), |wall_us| format!("{:.1}s", wall_us as f64 / 1e6));
+    let seconds = row.commands_us().map_or_else(
+        || "--".to_owned(),
+        |wall_us| format!("{:.1}s", wall_us as f64 / 1e6),
+    );
     let commit = row.commit.as_deref().map_or("", short_commit);
     let head = format!(
         "[{}] trial {:>3} {:>13} {:>8}  {:COMMIT_CHARACTERS$}",
@@ -94,7 +95,11 @@ pub fn tail_of(row: &TrialRow) -> Option<String> {
             | Outcome::Ambiguous
             | Outcome::Unstable
     );
-    let last = row.tail().lines().rev().find(|line| !line.trim().is_empty());
+    let last = row
+        .tail()
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty());
     let last = last.filter(|_| failed)?;
     let text: String = one_line(last).chars().take(TAIL_CHARACTERS_MAX).collect();
     Some(format!("      {text}"))
@@ -119,5 +124,9 @@ pub fn best_text(status: &LoopStatus) -> Option<String> {
         (false, Some(trial)) => format!("trial {trial}"),
         _ => "baseline".to_owned(),
     };
-    Some(format!("best {}: {} ({from})", status.metric, value.short()))
+    Some(format!(
+        "best {}: {} ({from})",
+        status.metric,
+        value.short()
+    ))
 }

@@ -23,7 +23,12 @@ pub struct Arguments {
     trial: Option<u64>,
 
     /// The loop's branch that is adopted
-    #[arg(long, value_name = "NAME", default_value = "main", conflicts_with = "trial")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "main",
+        conflicts_with = "trial"
+    )]
     branch: String,
 }
 
@@ -38,23 +43,35 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
         None => Wanted::Branch(BranchName::new(&arguments.branch).map_err(Failure::refused)?),
     };
     let adoption = adopt(&project, &name, &wanted)?;
-    let (source, onto) = (match arguments.trial {
-        Some(trial) => format!("trial {trial}"),
-        None => adoption.source.clone(),
-    }, &adoption.onto);
+    let (source, onto) = (
+        match arguments.trial {
+            Some(trial) => format!("trial {trial}"),
+            None => adoption.source.clone(),
+        },
+        &adoption.onto,
+    );
     match &adoption.adopted {
         Adopted::AlreadyThere => output::line(&format!("{onto} has {source} already"))?,
         Adopted::FastForwarded { commit } => {
             let commit = commit.to_hex();
-            output::line(&format!("{onto} moved forward to {source}, {}", short_commit(&commit)))?;
+            output::line(&format!(
+                "{onto} moved forward to {source}, {}",
+                short_commit(&commit)
+            ))?;
         }
         Adopted::Committed { commit } => {
             let commit = commit.to_hex();
-            output::line(&format!("{onto} has {source} now, as commit {}", short_commit(&commit)))?;
+            output::line(&format!(
+                "{onto} has {source} now, as commit {}",
+                short_commit(&commit)
+            ))?;
         }
         Adopted::Rewritten { commit, .. } => {
             let commit = commit.to_hex();
-            output::line(&format!("{onto} has {source} now, as commit {}", short_commit(&commit)))?;
+            output::line(&format!(
+                "{onto} has {source} now, as commit {}",
+                short_commit(&commit)
+            ))?;
             talk("note: a commit hook of yours changed it; what was measured is not what is there");
         }
         Adopted::NotAdopted(obstacle) => return Err(not_adopted(&source, obstacle)),
@@ -68,9 +85,12 @@ fn not_adopted(source: &str, obstacle: &Obstacle) -> Failure {
         one_line(&obstacle.to_string())
     ));
     match obstacle {
-        Obstacle::Conflict(_) => failure
-            .hint("nothing was changed; loopwright diff N | git apply --3way brings a trial by hand"),
-        Obstacle::Dirty(_) => failure.hint("nothing was changed; commit or stash them, then adopt again"),
+        Obstacle::Conflict(_) => failure.hint(
+            "nothing was changed; loopwright diff N | git apply --3way brings a trial by hand",
+        ),
+        Obstacle::Dirty(_) => {
+            failure.hint("nothing was changed; commit or stash them, then adopt again")
+        }
         Obstacle::HookRefused(_) | Obstacle::SigningFailed(_) | Obstacle::Failed(_) => {
             failure.hint("nothing was changed; the result is still in the loop's branch and record")
         }

@@ -21,7 +21,12 @@ pub struct Arguments {
 /// Prints the script.
 pub fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Cli::command(), "loopwright", &mut script);
+    clap_complete::generate(
+        arguments.shell,
+        &mut Cli::command(),
+        "loopwright",
+        &mut script,
+    );
     output::print_bytes(&script)?;
     Ok(Exit::Finished)
 }

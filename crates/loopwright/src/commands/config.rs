@@ -39,7 +39,12 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let located = common.locate()?;
     let directory = common.directory();
     let top = located.top.clone().unwrap_or_else(|| directory.clone());
-    let settled = settle(&directory, &top, common.loop_name.as_deref(), &show.settings)?;
+    let settled = settle(
+        &directory,
+        &top,
+        common.loop_name.as_deref(),
+        &show.settings,
+    )?;
     for notice in &settled.resolved.notices {
         talk(&format!("note: {notice}"));
     }

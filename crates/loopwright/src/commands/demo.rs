@@ -47,8 +47,10 @@ pub struct Arguments {
 /// Runs the demo.
 pub fn run(common: &Common, _output: &Output, arguments: &Arguments) -> Result<Exit, Failure> {
     if common.store.is_some() || common.loop_name.is_some() {
-        return Err(Failure::refused("the demo has a store and a loop of its own")
-            .hint("leave --store and --loop away"));
+        return Err(
+            Failure::refused("the demo has a store and a loop of its own")
+                .hint("leave --store and --loop away"),
+        );
     }
     let (folder, temporary) = folder_of(common, arguments)?;
     unpack(&folder)?;
@@ -59,7 +61,9 @@ pub fn run(common: &Common, _output: &Output, arguments: &Arguments) -> Result<E
         talk("");
         talk("run it:");
         talk(&format!("  cd {}", route.display()));
-        talk(&format!("  export {CHANGES_VARIABLE}=\"$(cd ../changes && pwd)\""));
+        talk(&format!(
+            "  export {CHANGES_VARIABLE}=\"$(cd ../changes && pwd)\""
+        ));
         talk("  loopwright run");
         return Ok(Exit::Finished);
     }
@@ -102,8 +106,10 @@ fn folder_of(
         Err(error) => error.kind() != std::io::ErrorKind::NotFound,
     };
     if occupied {
-        return Err(Failure::refused(format!("{} is there already", folder.display()))
-            .hint("name a directory that doesn't exist yet"));
+        return Err(
+            Failure::refused(format!("{} is there already", folder.display()))
+                .hint("name a directory that doesn't exist yet"),
+        );
     }
     Ok((folder, None))
 }
@@ -126,11 +132,21 @@ fn commit(route: &Path) -> Result<(), Failure> {
         &["config", "user.email", "demo@loopwright.invalid"],
         &["config", "commit.gpgsign", "false"],
         &["add", "--all"],
-        &["commit", "--quiet", "--no-verify", "--message=A courier's round"],
+        &[
+            "commit",
+            "--quiet",
+            "--no-verify",
+            "--message=A courier's round",
+        ],
     ] {
         let mut git = Command::new("git");
         git.current_dir(route).args(words);
-        for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR"] {
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_COMMON_DIR",
+        ] {
             git.env_remove(name);
         }
         let status = git.status().map_err(|error| {
@@ -148,7 +164,8 @@ fn commit(route: &Path) -> Result<(), Failure> {
 /// Runs a command of our own in the project, as one would type it there.
 fn in_project(route: &Path, changes: &Path, words: &[&str]) -> Result<ExitStatus, Failure> {
     use std::os::unix::process::CommandExt as _;
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::io("catch signals"))?;
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::io("catch signals"))?;
     let handle = signals.handle();
     let mut child = Command::new("/proc/self/exe")
         .arg0("loopwright")

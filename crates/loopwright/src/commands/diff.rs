@@ -29,8 +29,8 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let trial = arguments.trial;
     let record = common.read()?;
     let (name, run) = common.choose_run(&record)?;
-    let row = trial_row(&record.store, &run, trial)?
-        .ok_or_else(|| no_trial(name.as_str(), trial))?;
+    let row =
+        trial_row(&record.store, &run, trial)?.ok_or_else(|| no_trial(name.as_str(), trial))?;
     let Some(candidate) = row.candidate else {
         return Err(Failure::refused(format!("trial {trial} left no change"))
             .hint(format!("loopwright show {trial} says how it ended")));

@@ -1,5 +1,7 @@
 //! `doctor`: everything a run stands on, looked at.
 
+use std::fmt::Write as _;
+
 use clap::Args;
 use loopwright_core::spec::Purpose;
 use loopwright_engine::experiment::{Finding, Level, check_loop, check_project, would_be_refused};
@@ -70,9 +72,13 @@ fn text_of(finding: &Finding, output: &Output) -> String {
         Level::Refused => ("WRONG", Tone::Bad),
     };
     let word = output.paint(tone, &format!("{word:<5}"));
-    let mut text = format!("{word}  {:<12} {}\n", finding.about, one_line(&finding.words));
+    let mut text = format!(
+        "{word}  {:<12} {}\n",
+        finding.about,
+        one_line(&finding.words)
+    );
     for hint in &finding.hints {
-        text.push_str(&format!("       {:<12} hint: {}\n", "", one_line(hint)));
+        let _ = writeln!(text, "       {:<12} hint: {}", "", one_line(hint));
     }
     text
 }

@@ -1,14 +1,15 @@
 //! Driving a run in the foreground: signals caught, progress shown, and how it ended said.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use loopwright_core::ids::LoopName;
 use loopwright_core::spec::ExperimentSpec;
 use loopwright_engine::experiment::{KEYS, Purpose, Request, Session, SessionReport};
-use loopwright_engine::views::{LoopStatus, TrialRow, status_of, trial_row};
+use loopwright_engine::views::{LoopStatus, TrialRow, status_of, trial_row, visit_lines};
 use loopwright_engine::{Happenings, Project};
 use loopwright_exec::Supervisor;
-use loopwright_record::{OpenMode, Store};
+use loopwright_record::{OpenMode, Select, Store};
 
 use crate::exit_code::Exit;
 use crate::failure::Failure;
@@ -83,6 +84,26 @@ fn open_trial(project: &Project, name: &LoopName) -> Option<TrialRow> {
     trial_row(&store, &run, status.open_trial?).ok().flatten()
 }
 
+/// The record as it stands after the invocation.
+struct Aftermath {
+    status: LoopStatus,
+    /// The trial decided last.
+    last_trial: Option<u64>,
+}
+
+fn aftermath(project: &Project, report: &SessionReport, name: &LoopName) -> Option<Aftermath> {
+    let store = Store::open(&project.store, OpenMode::Read).ok()?;
+    let status = status_of(&store, name).ok().flatten()?;
+    let mut last_trial = None;
+    let newest = Select::newest(1);
+    visit_lines(&store, &report.run, newest, |line| {
+        last_trial = Some(line.trial);
+        ControlFlow::Break(())
+    })
+    .ok()?;
+    Some(Aftermath { status, last_trial })
+}
+
 fn say_end(
     project: &Project,
     name: &LoopName,
@@ -91,11 +112,9 @@ fn say_end(
     is_baseline: bool,
 ) {
     // What was driven is recorded; a record that can't be read back now says so elsewhere.
-    let status = Store::open(&project.store, OpenMode::Read)
-        .ok()
-        .and_then(|store| status_of(&store, name).ok().flatten());
+    let after = aftermath(project, report, name);
     talk("");
-    if let Some(status) = &status {
+    if let Some(Aftermath { status, .. }) = &after {
         let counts = counts_text(status);
         if !counts.is_empty() {
             talk(&counts);
@@ -104,14 +123,20 @@ fn say_end(
             talk(&best);
         }
     }
-    talk(&format!("{}: {}", report.ending.reason.replace('_', " "), one_line(&report.ending.words)));
+    let reason = report.ending.reason.as_str();
+    talk(&format!(
+        "{}: {}",
+        reason.replace('_', " "),
+        one_line(&report.ending.words)
+    ));
     if let Some(question) = &report.waiting {
         talk(&format!("it waits for you: {}", one_line(question)));
     }
-    if let Some(next) = next_command(&report.ending.reason, status.as_ref(), is_baseline) {
-        talk(&format!("next: loopwright {}{loop_words}", next.0));
-        if !next.1.is_empty() {
-            talk(&format!("      {}", next.1));
+    let next = after.and_then(|after| next_command(reason, &after, is_baseline));
+    if let Some((command, why)) = next {
+        talk(&format!("next: loopwright {command}{loop_words}"));
+        if !why.is_empty() {
+            talk(&format!("      {why}"));
         }
     }
 }
@@ -119,31 +144,26 @@ fn say_end(
 /// The command to type next, and why.
 fn next_command(
     reason: &str,
-    status: Option<&LoopStatus>,
+    after: &Aftermath,
     is_baseline: bool,
-) -> Option<(String, String)> {
-    let status = status?;
+) -> Option<(String, &'static str)> {
+    let status = &after.status;
     let trials: u64 = status.counts.values().sum();
-    let kept: u64 = status
-        .counts
-        .iter()
-        .filter(|(outcome, _)| outcome.is_keep())
-        .map(|(_, count)| count)
-        .sum();
-    let next = |command: &str, why: String| Some((command.to_owned(), why));
+    let show = || {
+        let trial = after.last_trial?;
+        Some((format!("show {trial}"), "says what was printed"))
+    };
+    let next = |command: &str, why| Some((command.to_owned(), why));
     match reason {
-        "interrupted" | "storage" | "host_died" => next("resume", String::new()),
-        "baseline_failed" => {
-            next("log -n 1", "says what the measurement printed: loopwright show N".to_owned())
-        }
-        "gave_up" => next("log", "says what went wrong with them".to_owned()),
-        "budget" => next("status", "says what was spent".to_owned()),
-        _ if is_baseline => next("run", String::new()),
-        _ if kept > 0 && !status.is_baseline => next(
+        "interrupted" | "storage" | "host_died" => next("resume", ""),
+        "baseline_failed" | "gave_up" => show(),
+        "budget" => next("status", "says what was spent"),
+        _ if is_baseline => next("run", ""),
+        _ if !status.is_baseline && status.incumbent.is_some() => next(
             "adopt",
-            "brings what was kept to the branch you have checked out".to_owned(),
+            "brings what was kept to the branch you have checked out",
         ),
-        _ if trials > 0 => next("log", String::new()),
+        _ if trials > 0 => next("log", ""),
         _ => None,
     }
 }

@@ -42,7 +42,11 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
 
 fn write(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
     let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(force).create_new(!force);
+    options
+        .write(true)
+        .create(true)
+        .truncate(force)
+        .create_new(!force);
     let mut file = options.open(path).map_err(|error| {
         if error.kind() == std::io::ErrorKind::AlreadyExists {
             return Failure::refused(format!("{SPEC_FILE_NAME} is there already"))
@@ -89,7 +93,10 @@ fn say(proposal: &Proposal) {
     .filter_map(|(key, is_missing)| is_missing.then_some(key))
     .collect();
     talk("");
-    talk(&format!("fill in {}: $EDITOR {SPEC_FILE_NAME}", missing.join(", ")));
+    talk(&format!(
+        "fill in {}: $EDITOR {SPEC_FILE_NAME}",
+        missing.join(", ")
+    ));
     talk("then look, measure, and run:");
     talk("  loopwright doctor");
     talk("  loopwright baseline");

@@ -90,7 +90,11 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
     let mut footer = String::new();
     if let Some(status) = status_of(&record.store, &name)? {
         let counts = counts_text(&status);
-        let counts = if counts.is_empty() { "no trial was decided yet".to_owned() } else { counts };
+        let counts = if counts.is_empty() {
+            "no trial was decided yet".to_owned()
+        } else {
+            counts
+        };
         let _ = write!(footer, "\n{counts}\n");
         if let Some(best) = best_text(&status) {
             let _ = writeln!(footer, "{best}");
@@ -117,7 +121,10 @@ pub fn is_driven(record: &Record, name: &LoopName) -> Result<bool, Failure> {
     let Some(summary) = record.store.latest_run(name)? else {
         return Ok(false);
     };
-    Ok(matches!(record.store.state_of(&summary, now())?, RunState::Driven(_)))
+    Ok(matches!(
+        record.store.state_of(&summary, now())?,
+        RunState::Driven(_)
+    ))
 }
 
 struct Lister<'a> {
@@ -137,7 +144,8 @@ impl Lister<'_> {
         let mut seen_seq = self.seen_seq;
         visit_lines(store, run, select, |line| {
             seen_seq = Some(line.seq);
-            if !self.arguments.json && self.arguments.wants(line.trial, &line.branch, line.outcome) {
+            if !self.arguments.json && self.arguments.wants(line.trial, &line.branch, line.outcome)
+            {
                 lines.push(of_line(&line, self.output) + "\n");
             }
             ControlFlow::Continue(())

@@ -27,7 +27,8 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     if arguments.json {
         output::json(&replayed)?;
     } else if let Some(difference) = &replayed.difference {
-        let or_nothing = |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());
+        let or_nothing =
+            |text: &Option<String>| text.clone().unwrap_or_else(|| "nothing".to_owned());
         output::line(&format!(
             "run {run} differs at event {} (batch {})\n  recorded: {}\n  replayed: {}",
             difference.seq,

@@ -64,8 +64,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
     if path.as_os_str() == "-" {
         output::print(&picture)?;
     } else {
-        std::fs::write(path, picture)
-            .map_err(Failure::io(format!("write {}", path.display())))?;
+        std::fs::write(path, picture).map_err(Failure::io(format!("write {}", path.display())))?;
         talk(&format!("wrote {}", path.display()));
     }
     Ok(Exit::Finished)

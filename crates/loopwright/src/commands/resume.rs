@@ -38,8 +38,10 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
     let record = common.read()?;
     let name = choose(common, &record)?;
     let Some((run_id, caps)) = pinned(&record.store, &name)? else {
-        return Err(Failure::refused(format!("loop {name} has nothing to go on with"))
-            .hint("start it: loopwright run"));
+        return Err(
+            Failure::refused(format!("loop {name} has nothing to go on with"))
+                .hint("start it: loopwright run"),
+        );
     };
     let left = unfinished(&record.store, &run_id)?;
     drop(record);
@@ -72,8 +74,13 @@ fn goes_on(
     let drift = ExperimentSpec::drift(&old, &spec);
     if !drift.refused.is_empty() {
         let fields: Vec<String> = drift.refused.iter().map(ToString::to_string).collect();
-        let what = format!("the loop would be another one with this change: {}", fields.join("; "));
-        return Err(Failure::refused(what).hint("start it under a new name: loopwright run --loop NAME"));
+        let what = format!(
+            "the loop would be another one with this change: {}",
+            fields.join("; ")
+        );
+        return Err(
+            Failure::refused(what).hint("start it under a new name: loopwright run --loop NAME")
+        );
     }
     for change in &drift.harness {
         talk(&format!("note: a new segment starts: {change}"));

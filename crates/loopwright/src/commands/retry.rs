@@ -31,7 +31,9 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
     let record = common.read()?;
     let name = common.choose_loop(&record)?;
     let Some((_, caps)) = pinned(&record.store, &name)? else {
-        return Err(Failure::refused(format!("loop {name} was never driven here")));
+        return Err(Failure::refused(format!(
+            "loop {name} was never driven here"
+        )));
     };
     drop(record);
     let project = common.project()?;

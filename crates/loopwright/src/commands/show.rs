@@ -66,7 +66,9 @@ fn text_of(row: &TrialRow, output: &Output) -> String {
         Some(Origin::Retry { of }) => field("origin", &format!("trial {of}, tried again")),
         Some(Origin::Proposed) | None => {}
     }
-    let against = row.against.map(|against| format!(", against {}", against.short()));
+    let against = row
+        .against
+        .map(|against| format!(", against {}", against.short()));
     if row.value.is_some() {
         let against = against.unwrap_or_default();
         field("value", &format!("{}{against}", value_text(row.value)));
@@ -75,15 +77,24 @@ fn text_of(row: &TrialRow, output: &Output) -> String {
         field("metric", &format!("{metric}: {}", value.short()));
     }
     for (index, taken) in row.readings.iter().enumerate() {
-        let value = taken.value.map_or_else(|| "no usable value".to_owned(), |value| value.to_string());
-        field("reading", &format!("{}: {} {value}", index + 1, taken.arm.name()));
+        let value = taken
+            .value
+            .map_or_else(|| "no usable value".to_owned(), |value| value.to_string());
+        field(
+            "reading",
+            &format!("{}: {} {value}", index + 1, taken.arm.name()),
+        );
     }
     if let Some(candidate) = &row.candidate {
         let more = usize::try_from(candidate.changes)
             .unwrap_or(usize::MAX)
             .saturating_sub(candidate.paths.len());
         let paths: Vec<String> = candidate.paths.iter().map(|path| one_line(path)).collect();
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
         field("changes", &format!("{}{more}", paths.join(", ")));
         field("candidate", &format!("commit {}", candidate.commit));
     }
@@ -135,13 +146,21 @@ fn command_text(command: &CommandRow) -> String {
     }
     text.push('\n');
     if !ran.leftovers.is_empty() {
-        let _ = writeln!(text, "  left behind, and ended: {}", one_line(&ran.leftovers.join(", ")));
+        let _ = writeln!(
+            text,
+            "  left behind, and ended: {}",
+            one_line(&ran.leftovers.join(", "))
+        );
     }
     for line in harmless(&ran.tail).lines() {
         let _ = writeln!(text, "  | {line}");
     }
     if let Some(digest) = &ran.output_blob {
-        let _ = writeln!(text, "  whole output: blob {}", short_commit(digest.short().as_str()));
+        let _ = writeln!(
+            text,
+            "  whole output: blob {}",
+            short_commit(digest.short().as_str())
+        );
     }
     text
 }

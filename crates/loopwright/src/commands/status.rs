@@ -60,16 +60,30 @@ pub fn text_of(status: &LoopStatus, at: Micros, output: &Output) -> String {
     let mut row = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:<10} {value}");
     };
-    row("state", &format!("{}{}", output.paint(tone, status.state), in_words(&status.words)));
+    row(
+        "state",
+        &format!(
+            "{}{}",
+            output.paint(tone, status.state),
+            in_words(&status.words)
+        ),
+    );
     if let Some(trial) = status.open_trial {
         row("open", &format!("trial {trial}"));
     }
     let runs = status.state == "running";
     for (effect, attempt, since) in &status.in_flight {
         let words = effect_words(&EffectId::new(effect.as_str()));
-        let again = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+        let again = if *attempt > 1 {
+            format!(" (attempt {attempt})")
+        } else {
+            String::new()
+        };
         if runs {
-            row("doing", &format!("{words}{again}, for {}", span(at.since(*since))));
+            row(
+                "doing",
+                &format!("{words}{again}, for {}", span(at.since(*since))),
+            );
         } else {
             row("was doing", &format!("{words}{again}"));
         }
@@ -84,20 +98,32 @@ pub fn text_of(status: &LoopStatus, at: Micros, output: &Output) -> String {
         row("trials", &format!("{trials}: {counts}"));
     }
     if let Some(baseline) = status.baseline {
-        row("baseline", &format!("{}: {}", status.metric, baseline.short()));
+        row(
+            "baseline",
+            &format!("{}: {}", status.metric, baseline.short()),
+        );
     }
     if let Some(best) = best_text(status) {
         let commit = status.commit.as_deref().map_or("", short_commit);
-        row("best", &format!("{}, commit {commit}", best.trim_start_matches("best ")));
+        row(
+            "best",
+            &format!("{}, commit {commit}", best.trim_start_matches("best ")),
+        );
     }
-    row("branch", &format!("loopwright/{}/{}", status.loop_name, status.branch));
+    row(
+        "branch",
+        &format!("loopwright/{}/{}", status.loop_name, status.branch),
+    );
     if let Some(segment) = status.segment.filter(|segment| *segment > 1) {
         row("segment", &segment.to_string());
     }
     row("budget", &spent(status));
     row("newest", &moment(status.last_at));
     row("run", &status.run);
-    format!("{} ({} {})\n{text}", status.loop_name, status.goal, status.metric)
+    format!(
+        "{} ({} {})\n{text}",
+        status.loop_name, status.goal, status.metric
+    )
 }
 
 fn in_words(words: &str) -> String {
@@ -110,9 +136,16 @@ fn in_words(words: &str) -> String {
 
 fn spent(status: &LoopStatus) -> String {
     let account = &status.budget;
-    let of = |limit: Option<String>| limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
+    let of = |limit: Option<String>| {
+        limit
+            .map(|limit| format!(" of {limit}"))
+            .unwrap_or_default()
+    };
     let steps = counted(account.spent.steps, "proposal");
-    let steps = format!("{steps}{}", of(account.limits.steps.map(|steps| steps.to_string())));
+    let steps = format!(
+        "{steps}{}",
+        of(account.limits.steps.map(|steps| steps.to_string()))
+    );
     let time = format!(
         "{}{}",
         span(account.spent.time_us),

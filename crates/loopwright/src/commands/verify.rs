@@ -53,10 +53,24 @@ pub fn text_of(report: &Report) -> String {
     let mut row = |what: String| {
         let _ = writeln!(text, "  checked  {what}");
     };
-    row(format!("{} batches, {} in one chain", counts.batches, counted(counts.events, "event")));
-    row(format!("{} of the folded state", counted(counts.snapshots, "snapshot")));
-    row(format!("{}, {} bytes", counted(counts.blobs, "blob"), counts.blob_bytes));
-    row(format!("{} and all they hold", counted(counts.git_objects, "git object")));
+    row(format!(
+        "{} batches, {} in one chain",
+        counts.batches,
+        counted(counts.events, "event")
+    ));
+    row(format!(
+        "{} of the folded state",
+        counted(counts.snapshots, "snapshot")
+    ));
+    row(format!(
+        "{}, {} bytes",
+        counted(counts.blobs, "blob"),
+        counts.blob_bytes
+    ));
+    row(format!(
+        "{} and all they hold",
+        counted(counts.git_objects, "git object")
+    ));
     for skipped in &report.skipped {
         let _ = writeln!(text, "  skipped  {}", one_line(skipped));
     }
@@ -70,7 +84,10 @@ pub fn text_of(report: &Report) -> String {
     let verdict = if report.is_sound() {
         "sound: nothing is wrong with the record".to_owned()
     } else {
-        format!("damaged: {}", counted(report.findings.len() as u64, "finding"))
+        format!(
+            "damaged: {}",
+            counted(report.findings.len() as u64, "finding")
+        )
     };
     let _ = writeln!(text, "{verdict}");
     text

@@ -66,7 +66,11 @@ fn say_end(status: &LoopStatus) {
         talk(&best);
     }
     let words = one_line(&status.words);
-    talk(&format!("{}{}{words}", status.state, if words.is_empty() { "" } else { ": " }));
+    talk(&format!(
+        "{}{}{words}",
+        status.state,
+        if words.is_empty() { "" } else { ": " }
+    ));
 }
 
 struct Viewer<'a> {
@@ -117,7 +121,10 @@ impl Viewer<'_> {
             return;
         };
         let words = effect_words(&EffectId::new(effect.as_str()));
-        let trial = status.open_trial.map(|trial| format!("trial {trial}: ")).unwrap_or_default();
+        let trial = status
+            .open_trial
+            .map(|trial| format!("trial {trial}: "))
+            .unwrap_or_default();
         let words = format!("{trial}{words}");
         let elapsed_us = now().since(*since);
         let now_shown = (effect.clone(), *attempt);

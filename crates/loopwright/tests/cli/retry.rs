@@ -1,0 +1,28 @@
+//! `retry`.
+
+use crate::support::Rig;
+
+#[test]
+fn an_old_change_is_tried_again_as_a_new_trial() {
+    let rig = Rig::new();
+    let _ = rig.run(&["run", "--trials", "2"]).success();
+    let outcome = rig.run(&["retry", "2"]);
+    assert!(
+        outcome.stdout.contains("trial   3           9.5"),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.code, 0);
+    let shown = rig.run(&["show", "3"]).success();
+    assert!(shown.contains("trial 2, tried again"), "{shown}");
+}
+
+#[test]
+fn what_left_no_change_cannot_be_tried_again() {
+    let rig = Rig::after_six_trials();
+    let stderr = rig.run(&["retry", "4"]).failure(2);
+    assert!(
+        stderr.contains("error: trial 4 left no change that could be tried again"),
+        "{stderr}"
+    );
+    assert!(rig.run(&["retry", "99"]).failure(2).contains("no trial 99"));
+}

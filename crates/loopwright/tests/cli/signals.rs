@@ -1,0 +1,77 @@
+//! Ending a run from outside.
+
+use std::process::Child;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::support::{Rig, wait_until};
+
+fn send(child: &Child, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
+fn ends_by(signal: Signal, name: &str, code: i32) {
+    let rig = Rig::after_six_trials();
+    let child = rig.start(&mut rig.command(&["run", "--trials", "2"]));
+    rig.wait_for_proposal(7);
+    send(&child, signal);
+    let stderr = rig.finish(child).failure(code);
+    assert!(
+        stderr.contains(&format!("interrupted: interrupted by {name}")),
+        "{stderr}"
+    );
+    assert!(stderr.contains("next: loopwright resume"), "{stderr}");
+    let status = rig.status().unwrap();
+    assert_eq!(status["last_ending"]["reason"], "interrupted");
+    assert_eq!(status["open_trial"], 7);
+    rig.let_go();
+    let stdout = rig.run(&["resume"]).success();
+    assert!(
+        stdout.contains("trial   7") && stdout.contains("trial   8"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn ctrl_c_ends_it_cleanly() {
+    ends_by(Signal::INT, "SIGINT", 130);
+}
+
+#[test]
+fn a_polite_kill_ends_it_cleanly() {
+    ends_by(Signal::TERM, "SIGTERM", 143);
+}
+
+#[test]
+fn a_terminal_that_goes_away_ends_it_cleanly() {
+    let rig = Rig::after_six_trials();
+    let mut child = rig.start(&mut rig.command(&["run", "--trials", "2"]));
+    rig.wait_for_proposal(7);
+    // As when a terminal is closed: nothing can be written any more.
+    drop(child.stdout.take());
+    drop(child.stderr.take());
+    send(&child, Signal::HUP);
+    assert_eq!(rig.finish(child).code, 129);
+    assert_eq!(
+        rig.status().unwrap()["last_ending"]["words"],
+        "interrupted by SIGHUP"
+    );
+}
+
+#[test]
+fn a_second_signal_hurries() {
+    let rig = Rig::after_six_trials();
+    // A proposer that doesn't go when asked to, and a grace that no test waits for.
+    rig.write("propose.sh", "trap '' TERM; while :; do sleep 0.05; done\n");
+    rig.commit_all();
+    let child = rig.start(&mut rig.command(&["run", "--grace", "10m"]));
+    rig.wait_for_proposal(7);
+    send(&child, Signal::INT);
+    wait_until("it is being asked", || {
+        send(&child, Signal::INT);
+        rig.status()
+            .is_some_and(|status| status["state"] != "running")
+    });
+    assert_eq!(rig.finish(child).code, 130);
+}

@@ -1,0 +1,62 @@
+//! `status`.
+
+use crate::support::{Rig, wait_until};
+
+#[test]
+fn where_a_loop_stands_is_shown() {
+    let rig = Rig::after_six_trials();
+    insta::assert_snapshot!(rig.run(&["status"]).normal());
+}
+
+#[test]
+fn as_json_numbers_are_numbers() {
+    let rig = Rig::after_six_trials();
+    let status = rig.status().unwrap();
+    assert_eq!(status["loop"], "speed");
+    assert_eq!(status["state"], "idle");
+    assert_eq!(status["incumbent"], 8.0);
+    assert_eq!(status["baseline"], 10.0);
+    assert_eq!(status["counts"]["kept"], 2);
+}
+
+#[test]
+fn a_run_whose_driver_was_killed_is_interrupted_not_running() {
+    let rig = Rig::after_six_trials();
+    let mut child = rig.start(&mut rig.command(&["run", "--trials", "2"]));
+    rig.wait_for_proposal(7);
+    let shown = rig.run(&["status"]).success();
+    assert!(shown.contains("running: "), "{shown}");
+    child.kill().unwrap();
+    let _ = rig.finish(child);
+    wait_until("it is interrupted", || {
+        rig.status()
+            .is_some_and(|status| status["state"] == "interrupted")
+    });
+    let shown = rig.run(&["status"]).success();
+    assert!(
+        shown.contains("state      interrupted: ") && shown.contains("was doing  proposing"),
+        "{shown}"
+    );
+    assert!(!shown.contains("running"), "{shown}");
+}
+
+#[test]
+fn several_loops_are_shown_or_one() {
+    let rig = Rig::after_six_trials();
+    let flags = [
+        "baseline",
+        "--loop",
+        "other",
+        "--run",
+        "sh bench.sh",
+        "--metric",
+        "m",
+        "--goal",
+        "max",
+    ];
+    let _ = rig.run(&flags).success();
+    let both = rig.run(&["status", "--json"]).success();
+    assert_eq!(both.lines().count(), 2);
+    let one = rig.run(&["status", "--json", "--loop", "other"]).success();
+    assert_eq!(one.lines().count(), 1);
+}
