@@ -43,7 +43,9 @@ fn ran(tail: String) -> Ran {
 impl Hands for MadeUp {
     fn begin(&mut self, announced: Announced) {
         let trial = announced.scope.trial.unwrap_or(0);
-        let name = |what: &str| Digest::of_content(format!("{what} {trial}").as_bytes()).hex()[..40].to_owned();
+        let name = |what: &str| {
+            Digest::of_content(format!("{what} {trial}").as_bytes()).hex()[..40].to_owned()
+        };
         let result = if announced.effect.as_str().ends_with("/propose") {
             settlement_of(&Proposed {
                 ran: ran(String::new()),
@@ -77,15 +79,23 @@ impl Hands for MadeUp {
         self.done.push_back(Happening::Settled {
             effect: announced.effect,
             attempt: announced.attempt,
-            settlement: Settlement { result, usage: Usage::default() },
-            scrub: Scrub { rules: 1, values: 0 },
+            settlement: Settlement {
+                result,
+                usage: Usage::default(),
+            },
+            scrub: Scrub {
+                rules: 1,
+                values: 0,
+            },
         });
     }
 
     fn stop(&mut self, _effect: &EffectId, _haste: Haste) {}
 
     fn wait(&mut self, _until: Option<Micros>) -> Happening {
-        self.done.pop_front().unwrap_or(Happening::Broken { why: "nothing was begun".to_owned() })
+        self.done.pop_front().unwrap_or(Happening::Broken {
+            why: "nothing was begun".to_owned(),
+        })
     }
 
     fn now(&mut self) -> Micros {
@@ -109,14 +119,34 @@ fn seed(store: &str, loop_name: &str, trials: u64) -> Result<(), Box<dyn std::er
     caps.trials = Some(trials);
     caps.wall_clock_us = None;
     let mut run: Run<Experiment> = load(&store, &run_id)?;
-    let metric = run.state.as_ref().ok_or("the run has no state")?.settings.metric.clone();
-    let terms = Terms { now: now(), ttl: LEASE_TTL, force: false };
+    let metric = run
+        .state
+        .as_ref()
+        .ok_or("the run has no state")?
+        .settings
+        .metric
+        .clone();
+    let terms = Terms {
+        now: now(),
+        ttl: LEASE_TTL,
+        force: false,
+    };
     let lease = Lease::acquire(&store, &run_id, &Holder::current("seed_history"), terms)?;
     let epoch = lease.epoch();
-    let mut hands = MadeUp { metric, done: VecDeque::new() };
+    let mut hands = MadeUp {
+        metric,
+        done: VecDeque::new(),
+    };
     let mut committer = StoreCommitter::new(&mut store);
     let mut silent = Silent;
-    let mut driver = Driver::new(&mut run, &mut hands, &mut committer, &mut silent, epoch, false);
+    let mut driver = Driver::new(
+        &mut run,
+        &mut hands,
+        &mut committer,
+        &mut silent,
+        epoch,
+        false,
+    );
     driver.invoke(serde_json::to_value(caps)?)?;
     lease.release(&store)?;
     store.close()?;

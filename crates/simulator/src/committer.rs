@@ -55,7 +55,13 @@ impl<'a> SimCommitter<'a> {
 impl<M: Machine> Committer<M> for SimCommitter<'_> {
     fn commit(&mut self, batch: &Batch, run: &Run<M>) -> Result<(), AppendError> {
         self.commits += 1;
-        let small = || if batch.header.n % 8 == 0 { laws::is_small(run) } else { Ok(()) };
+        let small = || {
+            if batch.header.n.is_multiple_of(8) {
+                laws::is_small(run)
+            } else {
+                Ok(())
+            }
+        };
         if let Err(violation) = laws::hold_now(run).and_then(|()| small()) {
             Violation::throw(violation.law, violation.words);
         }

@@ -28,6 +28,7 @@ pub enum Blow {
 pub struct Fuse {
     disturbance: Cell<Option<Disturbance>>,
     passed: Cell<u32>,
+    passed_in_all: Cell<u64>,
     appends: Cell<u32>,
 }
 
@@ -39,9 +40,9 @@ impl Fuse {
         self.appends.set(0);
     }
 
-    /// How many points this life has passed.
-    pub fn passed(&self) -> u32 {
-        self.passed.get()
+    /// How many points all lives have passed.
+    pub fn passed_in_all(&self) -> u64 {
+        self.passed_in_all.get()
     }
 
     /// How many appends this life has begun.
@@ -62,6 +63,7 @@ impl Fuse {
     /// Passes a point; says how the life ends here, if it does.
     pub fn pass(&self, point: &'static str) -> Option<Blow> {
         self.passed.set(self.passed.get() + 1);
+        self.passed_in_all.set(self.passed_in_all.get() + 1);
         if point == "append.begin" {
             self.appends.set(self.appends.get() + 1);
         }

@@ -177,7 +177,9 @@ impl<M: Machine> Inspector<M> {
         };
         match event.kind.as_str() {
             kind::EFFECT_ANNOUNCED => {
-                let before = self.attempts.get(&(effect.clone(), attempt.wrapping_sub(1)));
+                let before = self
+                    .attempts
+                    .get(&(effect.clone(), attempt.wrapping_sub(1)));
                 ensure(
                     attempt == 1 || before == Some(&true),
                     Law::AttemptsInOrder,
@@ -225,8 +227,8 @@ impl<M: Machine> Inspector<M> {
             kind::RUN_ENDED => body::<RunEnded>(event).map(|ended| ended.ending),
             _ => None,
         };
-        let said = ending
-            .is_none_or(|ending| !ending.reason.is_empty() && !ending.words.is_empty());
+        let said =
+            ending.is_none_or(|ending| !ending.reason.is_empty() && !ending.words.is_empty());
         ensure(said, Law::Reasons, || {
             format!("event {} ends something without a reason", event.seq)
         })
@@ -248,16 +250,15 @@ fn chain(before: Option<&Batch>, batch: &Batch) -> Result<(), Violation> {
         && header.events.len() == batch.events.len();
     ensure(good, Law::Chain, || format!("batch {n} doesn't follow"))?;
     let last = before.and_then(|before| before.events.last());
-    let mut seq = last.map_or(0, |last| last.event.seq + 1);
+    let first_seq = last.map_or(0, |last| last.event.seq + 1);
     let mut time = last.map(|last| last.event.time);
-    for (sealed, id) in batch.events.iter().zip(&header.events) {
+    for (seq, (sealed, id)) in (first_seq..).zip(batch.events.iter().zip(&header.events)) {
         let good = sealed.id == *id && id_of(&sealed.bytes) == *id && sealed.event.seq == seq;
         ensure(good, Law::Chain, || format!("event {seq} is another one"))?;
         ensure(Some(sealed.event.time) >= time, Law::Time, || {
             format!("event {seq} lies before the one before it")
         })?;
         time = Some(sealed.event.time);
-        seq += 1;
     }
     Ok(())
 }
@@ -292,7 +293,10 @@ fn why_abandoned(batch: &Batch) -> Result<(), Violation> {
             Some(AbandonedWhy::HostDied) | None => true,
         };
         ensure(fits, Law::Reasons, || {
-            format!("event {} gives an attempt up for another reason than there was", event.seq)
+            format!(
+                "event {} gives an attempt up for another reason than there was",
+                event.seq
+            )
         })?;
     }
     Ok(())

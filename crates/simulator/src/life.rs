@@ -32,8 +32,8 @@ pub enum LifeEnd {
     Nothing,
     /// The command was carried out.
     Done,
-    /// The driver gave up, and said why.
-    Failed(String),
+    /// The driver gave up, and said why: the record can't be written, or the host can't go on.
+    Failed,
     /// The process died.
     Crashed(&'static str),
 }
@@ -148,7 +148,7 @@ fn failed(disturbance: Option<Disturbance>, error: &DriveError) -> Result<LifeEn
         _ => false,
     };
     ensure(expected, Law::GoesOn, || error.to_string())?;
-    Ok(LifeEnd::Failed(error.to_string()))
+    Ok(LifeEnd::Failed)
 }
 
 fn few_in_flight<M: Machine>(run: &Run<M>, width: usize) -> Result<(), Violation> {

@@ -69,7 +69,10 @@ impl Disk {
         let Self::Folder(folder) = self else {
             return Ok(());
         };
-        let (from, to) = (folder.store(), folder.generation_path(folder.generation + 1));
+        let (from, to) = (
+            folder.store(),
+            folder.generation_path(folder.generation + 1),
+        );
         fs::create_dir_all(&to).map_err(|error| broken("freezing", &error))?;
         for suffix in ["", "-wal", "-shm"] {
             let name = format!("{JOURNAL_FILE}{suffix}");
@@ -236,8 +239,7 @@ impl Journal for SimJournal {
                 if let Some(tear) = self.stage.fuse.power_fails_now()
                     && tear % 2 == 0
                 {
-                    self.stage
-                        .blow(Blow::PowerLoss { tear }, "append.inserted");
+                    self.stage.blow(Blow::PowerLoss { tear }, "append.inserted");
                 }
                 self.stage.pass("append.inserted");
                 let appended = journal.borrow_mut().append_with(batch, along);

@@ -122,7 +122,7 @@ impl Plan {
             steps: random.between(1, 6) as u32,
             width: random.between(1, 4) as u32,
             lost,
-            tokens: random.one_in(3).then(|| random.between(500, 6000)),
+            tokens: random.one_in(3).then(|| random.between(100, 3000)),
             snapshot_every: random.pick(&[1, 2, 3, 7, 1000]),
             medium: Medium::Memory,
             disturbances: (0..count).map(|_| disturbance(&mut random)).collect(),
@@ -159,7 +159,8 @@ impl Plan {
 
     /// Whether the power fails in it.
     pub fn loses_power(&self) -> bool {
-        let is_loss = |disturbance: &Disturbance| matches!(disturbance, Disturbance::PowerLoss { .. });
+        let is_loss =
+            |disturbance: &Disturbance| matches!(disturbance, Disturbance::PowerLoss { .. });
         self.disturbances.iter().any(is_loss)
     }
 

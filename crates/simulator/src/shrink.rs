@@ -50,7 +50,9 @@ fn smaller_plans(plan: &Plan) -> Vec<Plan> {
     plans.push(with(&|plan| plan.lost = Lost::Retry));
     plans.push(with(&|plan| plan.width = 1));
     plans.push(with(&|plan| plan.steps = 1));
-    plans.push(with(&|plan| plan.steps = plan.steps.saturating_sub(1).max(1)));
+    plans.push(with(&|plan| {
+        plan.steps = plan.steps.saturating_sub(1).max(1);
+    }));
     plans.push(with(&|plan| plan.snapshot_every = 1000));
     for (index, disturbance) in plan.disturbances.iter().enumerate() {
         for earlier in earlier(*disturbance) {
@@ -64,7 +66,11 @@ fn smaller_plans(plan: &Plan) -> Vec<Plan> {
 }
 
 fn earlier(disturbance: Disturbance) -> Vec<Disturbance> {
-    let numbers = |at: u32| [at / 2, at.saturating_sub(1)].into_iter().filter(|&at| at > 0);
+    let numbers = |at: u32| {
+        [at / 2, at.saturating_sub(1)]
+            .into_iter()
+            .filter(|&at| at > 0)
+    };
     match disturbance {
         Disturbance::Crash(at) => numbers(at).map(Disturbance::Crash).collect(),
         Disturbance::PowerLoss { append, tear } => {

@@ -51,7 +51,7 @@ pub struct Report {
     pub decided: Digest,
     /// The machine's state at the end.
     pub state: Value,
-    /// How it ended: the last invocation's reason.
+    /// How it ended: the run's reason, else the last invocation's.
     pub reason: String,
     /// How runs like it are compared.
     pub comparison: Comparison,
@@ -61,7 +61,7 @@ pub struct Report {
 pub fn examine(plan: &Plan) -> Result<Report, Violation> {
     let calm = simulate(&plan.undisturbed())?;
     let report = examine_beside(plan, &calm)?;
-    if plan.seed % 8 == 0 {
+    if plan.seed.is_multiple_of(8) {
         let again = simulate(plan)?;
         ensure(again == report, Law::Deterministic, || {
             format!("once {:?}, once {:?}", report.head, again.head)
@@ -91,7 +91,6 @@ fn play<S: Scenario>(plan: &Plan, scenario: S) -> Result<Report, Violation> {
     let scenario = Rc::new(scenario);
     let mut inspector = Inspector::new(&scenario.run_id());
     let mut ends = Vec::new();
-    let mut points = 0;
     let lives_max = CALM_LIVES_MAX + 2 * plan.disturbances.len() as u64;
     loop {
         let life = ends.len() as u64;
@@ -100,14 +99,13 @@ fn play<S: Scenario>(plan: &Plan, scenario: S) -> Result<Report, Violation> {
         })?;
         let disturbance = plan.disturbances.get(life as usize).copied();
         let end = live(&stage, &scenario, &mut inspector, life, disturbance)?;
-        points += u64::from(stage.fuse.passed());
         let over = end == LifeEnd::Nothing;
         ends.push(end);
         if over {
             break;
         }
     }
-    finish(&stage, &*scenario, inspector, ends, points)
+    finish(&stage, &*scenario, inspector, ends)
 }
 
 fn finish<S: Scenario>(
@@ -115,7 +113,6 @@ fn finish<S: Scenario>(
     scenario: &S,
     mut inspector: Inspector<S::Machine>,
     ends: Vec<LifeEnd>,
-    points: u64,
 ) -> Result<Report, Violation> {
     let id = scenario.run_id();
     let journal = SimJournal::open(stage)?;
@@ -132,7 +129,7 @@ fn finish<S: Scenario>(
     Ok(Report {
         lives: ends.len() as u64,
         ends,
-        points,
+        points: stage.fuse.passed_in_all(),
         calls,
         repeats,
         events: run.kernel.next_seq,
@@ -142,7 +139,8 @@ fn finish<S: Scenario>(
         state,
         reason: run
             .kernel
-            .last_ending
+            .ended
+            .or(run.kernel.last_ending)
             .map(|ending| ending.reason)
             .unwrap_or_default(),
         comparison: scenario.comparison(),

@@ -35,10 +35,10 @@ pub fn apply(state: &mut AgentState, event: &Event) -> Result<(), Misfit> {
             let words = format!("nothing is left of the {}", refused.over.dimension.name());
             state.pausing = Some(Ending::new("budget", words));
         }
-        kernel_kind::CLOCK_REACHED => {
-            if state.not_before.is_some_and(|moment| event.time >= moment) {
-                state.not_before = None;
-            }
+        kernel_kind::CLOCK_REACHED
+            if state.not_before.is_some_and(|moment| event.time >= moment) =>
+        {
+            state.not_before = None;
         }
         kind::PLAN_ADOPTED => {
             let _: PlanAdopted = kernel::body(event)?;
@@ -46,7 +46,7 @@ pub fn apply(state: &mut AgentState, event: &Event) -> Result<(), Misfit> {
             state.phase = Phase::Act;
         }
         kind::ITERATION_DECIDED => decided(state, event)?,
-        kind::QUESTION_ANSWERED => answered(state, &kernel::body(event)?),
+        kind::QUESTION_ANSWERED => answered(state, kernel::body(event)?),
         kind::RUN_CANCELLED => end(state, "stopped_by_human", "a person cancelled it"),
         _ => {}
     }
@@ -133,7 +133,7 @@ fn decided(state: &mut AgentState, event: &Event) -> Result<(), Misfit> {
     Ok(())
 }
 
-fn answered(state: &mut AgentState, answered: &Answered) {
+fn answered(state: &mut AgentState, answered: Answered) {
     state.fact = None;
     match answered.word {
         Word::Continue => {

@@ -57,7 +57,9 @@ impl Machine for Agent {
 
     fn start(specification: &Value) -> Result<AgentState, String> {
         let settings = AgentSettings::deserialize(specification);
-        settings.map(AgentState::new).map_err(|error| error.to_string())
+        settings
+            .map(AgentState::new)
+            .map_err(|error| error.to_string())
     }
 
     fn policies(_state: &AgentState) -> Vec<String> {
@@ -79,7 +81,11 @@ impl Machine for Agent {
                 vec![Draft::new(kind::PLAN_ADOPTED, scope, &body)]
             }
             Some(Fact::Answered(word)) => {
-                vec![Draft::new(kind::QUESTION_ANSWERED, scope, &Answered { word })]
+                vec![Draft::new(
+                    kind::QUESTION_ANSWERED,
+                    scope,
+                    &Answered { word },
+                )]
             }
             Some(Fact::NotActed | Fact::Judged(_)) => policy::decide(state)
                 .map(|decided| Draft::new(kind::ITERATION_DECIDED, scope, &decided))
@@ -129,12 +135,14 @@ impl Machine for Agent {
 fn wanted(state: &AgentState) -> Option<Effect> {
     let iteration = state.iteration;
     let settings = &state.settings;
-    let is_child = settings.child_every > 0 && iteration % settings.child_every == 0;
+    let is_child = settings.child_every > 0 && iteration.is_multiple_of(settings.child_every);
     let (path, role, request) = match state.phase {
         Phase::Plan => ("plan", Role::Planner, json!({"best": state.best})),
-        Phase::Act if is_child => {
-            ("act", Role::Actor, json!({"loop": "child", "tokens": settings.child_tokens}))
-        }
+        Phase::Act if is_child => (
+            "act",
+            Role::Actor,
+            json!({"loop": "child", "tokens": settings.child_tokens}),
+        ),
         Phase::Act => ("act", Role::Actor, json!({"loop": null})),
         Phase::Evaluate => ("evaluate", Role::Evaluator, json!({})),
         Phase::Ask => ("ask", Role::Human, json!({"best": state.best})),

@@ -77,7 +77,10 @@ fn after_score(state: &AgentState, passed: bool, score: u64) -> Decided {
     } else if state.iteration >= settings.max_iterations {
         (Action::Stop, "stopped_max_iterations")
     } else if no_progress < settings.max_retries {
-        (Action::Retry, if progress { "progress" } else { "no_progress" })
+        (
+            Action::Retry,
+            if progress { "progress" } else { "no_progress" },
+        )
     } else if state.replans < settings.max_replans {
         (Action::Replan, "no_progress")
     } else if state.questions < settings.max_questions {

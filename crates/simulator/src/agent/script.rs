@@ -47,8 +47,8 @@ impl AgentScenario {
         let mut random = Random::of(plan.seed, "agent");
         let settings = AgentSettings {
             max_iterations: u64::from(plan.steps) * 2,
-            max_retries: random.between(1, 3),
-            max_replans: random.below(3),
+            max_retries: random.between(2, 3),
+            max_replans: random.below(2),
             max_questions: random.below(3),
             pause_us: random.between(1, 600_000_000),
             call_tokens: random.between(50, 400),
@@ -140,7 +140,7 @@ impl AgentScenario {
             match carry_out(stage, &child, &mut inspector, life, None) {
                 Ok(LifeEnd::Nothing) => {
                     let took_us = stage.world.now().since(began);
-                    return child.outcome(stage, &mut inspector, took_us);
+                    return outcome(stage, &mut inspector, took_us);
                 }
                 Ok(_) => {}
                 Err(violation) => Violation::throw(violation.law, violation.words),
@@ -148,28 +148,29 @@ impl AgentScenario {
         }
         Violation::throw(Law::ComesToItsEnd, "the child goes on and on")
     }
+}
 
-    fn outcome(&self, stage: &Rc<Stage>, inspector: &mut Inspector<Agent>, took_us: u64) -> Performance {
-        let loaded = SimJournal::open(stage).and_then(|journal| {
-            let run = inspector.inspect(&journal, &stage.world)?;
-            journal.close()?;
-            Ok(run)
-        });
-        let run = match loaded {
-            Ok(Some(run)) => run,
-            Ok(None) => Violation::throw(Law::ComesToItsEnd, "the child left no record"),
-            Err(violation) => Violation::throw(violation.law, violation.words),
-        };
-        let ending = run.kernel.ended.as_ref();
-        let succeeded = ending.is_some_and(|ending| ending.reason == "succeeded");
-        Performance {
-            result: plain(&Acted { usable: succeeded }),
-            usage: Usage {
-                tokens: Some(run.kernel.account.spent.tokens),
-                ..Usage::default()
-            },
-            takes_us: (1, 1 + took_us % 1000),
-        }
+/// What a child that has come to its end is to its parent.
+fn outcome(stage: &Rc<Stage>, inspector: &mut Inspector<Agent>, took_us: u64) -> Performance {
+    let loaded = SimJournal::open(stage).and_then(|journal| {
+        let run = inspector.inspect(&journal, &stage.world)?;
+        journal.close()?;
+        Ok(run)
+    });
+    let run = match loaded {
+        Ok(Some(run)) => run,
+        Ok(None) => Violation::throw(Law::ComesToItsEnd, "the child left no record"),
+        Err(violation) => Violation::throw(violation.law, violation.words),
+    };
+    let ending = run.kernel.ended.as_ref();
+    let succeeded = ending.is_some_and(|ending| ending.reason == "succeeded");
+    Performance {
+        result: plain(&Acted { usable: succeeded }),
+        usage: Usage {
+            tokens: Some(run.kernel.account.spent.tokens),
+            ..Usage::default()
+        },
+        takes_us: (1, 1 + took_us % 1000),
     }
 }
 
@@ -243,11 +244,11 @@ impl Scenario for AgentScenario {
                 usable: !random.one_in(8),
             }),
             Role::Actor => plain(&Acted {
-                usable: !random.one_in(7),
+                usable: !random.one_in(10),
             }),
-            _ if random.one_in(8) => plain(&Verdict::Unusable),
+            _ if random.one_in(10) => plain(&Verdict::Unusable),
             _ => plain(&Verdict::Judged {
-                passed: random.one_in(6),
+                passed: random.one_in(9),
                 score: random.below(1000),
             }),
         };

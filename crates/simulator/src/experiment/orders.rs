@@ -67,8 +67,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// What the record says. An order is carried out when its invocation ends by itself, or when
-    /// its last trial was decided while it was interrupted.
+    /// What the record says. An order is carried out when an invocation for it ends by itself.
     pub fn of(batches: &[Batch], orders: &[Order]) -> Self {
         let mut progress = Self::default();
         let mut is_open = false;
@@ -93,7 +92,10 @@ impl Progress {
                     if decided.is_some_and(|decided| counts(order, &decided)) {
                         progress.decided += 1;
                     }
-                    if !is_open && progress.decided >= order.trials {
+                    // A baseline leaves nothing to be done after it; a trial may have reached the
+                    // target, which is then to be confirmed.
+                    let is_done = progress.decided >= order.trials;
+                    if !is_open && is_done && order.mode == Mode::Baseline {
                         progress.advance();
                     }
                 }

@@ -7,10 +7,8 @@ use loopwright_core::budget::Limits;
 use loopwright_core::digest::Digest;
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::machine::settlement_of;
-use loopwright_core::experiment::results::{
-    Candidate, Ended, Kept, Measured, Ran, Reapplied,
-};
-use loopwright_core::experiment::{Caps, Experiment, HarnessStart};
+use loopwright_core::experiment::results::{Candidate, Ended, Kept, Measured, Ran, Reapplied};
+use loopwright_core::experiment::{Caps, Experiment, HarnessStart, Mode};
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::RunStarted;
 use loopwright_core::machine::Machine as _;
@@ -73,10 +71,12 @@ impl ExperimentScenario {
                 steps: plan.tokens.map(|tokens| 1 + tokens / 1000),
                 ..Limits::default()
             },
-            give_up_after: if random.one_in(4) { random.between(1, 3) } else { 0 },
-            wall_clock_us: random
-                .one_in(8)
-                .then(|| random.between(1, 4 * LIMIT_US)),
+            give_up_after: if random.one_in(4) {
+                random.between(1, 3)
+            } else {
+                0
+            },
+            wall_clock_us: random.one_in(8).then(|| random.between(1, 4 * LIMIT_US)),
         }
     }
 
@@ -86,9 +86,15 @@ impl ExperimentScenario {
             specification["target"] = json!(tenths(target));
         }
         let harness = order.harness;
+        // What is decided is not tried again; what follows from it is left to be done.
+        let mode = if decided < order.trials {
+            order.mode.clone()
+        } else {
+            Mode::Run
+        };
         Caps {
             specification,
-            mode: order.mode.clone(),
+            mode,
             branch: BranchName::new(order.branch).expect("BUG: a plain name"),
             workdir: String::new(),
             harness: HarnessStart {

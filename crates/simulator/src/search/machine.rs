@@ -113,31 +113,26 @@ impl SearchState {
     fn lost_branches(&self) -> Vec<usize> {
         let complete = self.branches.iter().filter(|branch| branch.is_complete());
         let best = complete.map(Branch::so_far).min();
-        let is_lost = |branch: &Branch| {
-            branch.is_broken || best.is_some_and(|best| branch.so_far() > best)
-        };
+        let is_lost =
+            |branch: &Branch| branch.is_broken || best.is_some_and(|best| branch.so_far() > best);
         let open = self.branches.iter().enumerate();
         open.filter(|(_, branch)| !branch.is_pruned && is_lost(branch))
             .map(|(index, _)| index)
             .collect()
     }
 
-    /// The winner, once every branch is complete or over.
-    fn winner(&self) -> Option<Option<usize>> {
-        let live = |(_, branch): &(usize, &Branch)| !branch.is_pruned;
-        let mut live_branches = self.branches.iter().enumerate().filter(live).peekable();
-        if live_branches.peek().is_none() {
-            return Some(None);
-        }
-        let all: Vec<(usize, &Branch)> = live_branches.collect();
-        if !all.iter().all(|(_, branch)| branch.is_complete()) {
-            return None;
-        }
-        // Of equals the first wins, whoever came first.
-        let best = all
-            .iter()
-            .min_by_key(|(index, branch)| (branch.so_far(), *index));
-        Some(best.map(|(index, _)| *index))
+    /// Whether every branch is complete or over.
+    fn is_level_done(&self) -> bool {
+        let is_done = |branch: &Branch| branch.is_pruned || branch.is_complete();
+        self.branches.iter().all(is_done)
+    }
+
+    /// The cheapest branch; of equals the first, whoever came first. None where all are over.
+    fn winner(&self) -> Option<usize> {
+        let live = self.branches.iter().enumerate();
+        live.filter(|(_, branch)| !branch.is_pruned)
+            .min_by_key(|(index, branch)| (branch.so_far(), *index))
+            .map(|(index, _)| index)
     }
 }
 
@@ -162,7 +157,9 @@ impl Machine for Search {
 
     fn start(specification: &Value) -> Result<SearchState, String> {
         let settings = SearchSettings::deserialize(specification);
-        settings.map(SearchState::new).map_err(|error| error.to_string())
+        settings
+            .map(SearchState::new)
+            .map_err(|error| error.to_string())
     }
 
     fn policies(_state: &SearchState) -> Vec<String> {
@@ -180,7 +177,8 @@ impl Machine for Search {
             after.branches[index].is_pruned = true;
             drafts.push(pruned(state.level, index));
         }
-        if let Some(winner) = after.winner() {
+        if after.is_level_done() {
+            let winner = after.winner();
             for (index, branch) in after.branches.iter().enumerate() {
                 if Some(index) != winner && !branch.is_pruned {
                     drafts.push(pruned(state.level, index));
@@ -245,12 +243,16 @@ impl Machine for Search {
             return Next::default();
         }
         // Taken in order, so that one that is in flight stays among the first.
-        let wanted = state.branches.iter().enumerate().flat_map(|(index, branch)| {
-            let open = branch.costs.iter().enumerate();
-            let is_live = !branch.is_pruned && !branch.is_broken;
-            open.filter(move |(_, cost)| is_live && cost.is_none())
-                .map(move |(part, _)| (index, part))
-        });
+        let wanted = state
+            .branches
+            .iter()
+            .enumerate()
+            .flat_map(|(index, branch)| {
+                let open = branch.costs.iter().enumerate();
+                let is_live = !branch.is_pruned && !branch.is_broken;
+                open.filter(move |(_, cost)| is_live && cost.is_none())
+                    .map(move |(part, _)| (index, part))
+            });
         let effects = wanted
             .take(state.settings.width)
             .map(|(index, part)| effect(state, index, part))
