@@ -92,10 +92,18 @@ impl Failure {
 
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Self {
+        let several = problems.list().len() > 1;
         let mut hints = Vec::new();
         let what = problems.list().iter().map(|problem| {
             let mut bare = problem.clone();
-            hints.extend(bare.help.take());
+            let help = bare.help.take();
+            hints.extend(help.map(|help| {
+                if several && !problem.key.is_empty() {
+                    format!("{}: {help}", problem.key)
+                } else {
+                    help
+                }
+            }));
             bare.to_string()
         });
         Self::Words {

@@ -52,11 +52,25 @@ impl Common {
         self.directory.clone().unwrap_or_else(here)
     }
 
+    fn existing_directory(&self) -> Result<PathBuf, Failure> {
+        let directory = self.directory();
+        if directory.is_dir() {
+            return Ok(directory);
+        }
+        Err(Failure::refused(format!(
+            "there is no directory {}",
+            directory.display()
+        )))
+    }
+
     /// The whole project, as git knows it.
     pub fn project(&self) -> Result<Project, Failure> {
         // A store is named from where the user stands, not from -C.
         let store = self.store_path()?;
-        Ok(Project::find(&self.directory(), store.as_deref())?)
+        Ok(Project::find(
+            &self.existing_directory()?,
+            store.as_deref(),
+        )?)
     }
 
     fn store_path(&self) -> Result<Option<PathBuf>, Failure> {
@@ -70,7 +84,7 @@ impl Common {
     /// Where the store is, without asking git.
     pub fn locate(&self) -> Result<Located, Failure> {
         let store = self.store_path()?;
-        Ok(locate(&self.directory(), store.as_deref())?)
+        Ok(locate(&self.existing_directory()?, store.as_deref())?)
     }
 
     /// The record, to read.

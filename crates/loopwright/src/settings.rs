@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use loopwright_core::spec::{
-    ENV_PREFIX, ExperimentSpec, Flags, Layers, LoopFile, Resolved, SETTINGS, SPEC_FILE_NAME,
-    Setting, ValueType, resolve,
+    ENV_PREFIX, ExperimentSpec, Flags, Layers, LoopFile, Purpose, Resolved, SETTINGS,
+    SPEC_FILE_NAME, Setting, ValueType, resolve,
 };
 
 use crate::failure::Failure;
@@ -60,6 +60,10 @@ fn value_name(kind: ValueType) -> &'static str {
 
 fn argument(setting: &'static Setting, name: &'static str) -> Arg {
     let mut help = setting.doc.replace('`', "");
+    if let ValueType::Choice(words) = setting.kind {
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        help = format!("{help} [possible values: {}]", words.join(", "));
+    }
     if let Some(default) = setting.default {
         help = format!("{help} [default: {default}]");
     }
@@ -164,13 +168,26 @@ fn environment() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Settings with the folder that commands are named from.
+/// Settings, and where they come from.
 #[derive(Clone, Debug)]
 pub struct Settled {
     /// The settings.
     pub resolved: Resolved,
     /// The file they come from, where there is one.
     pub file: Option<PathBuf>,
+}
+
+impl Settled {
+    /// The specification, or what is wrong with it.
+    pub fn specification(&self, purpose: Purpose) -> Result<ExperimentSpec, Failure> {
+        self.resolved.experiment(purpose).map_err(|problems| {
+            let failure = Failure::from(problems);
+            match &self.file {
+                Some(_) => failure,
+                None => failure.hint("or begin with a file: loopwright init"),
+            }
+        })
+    }
 }
 
 /// The settings of a loop from the file, the environment and the flags.

@@ -34,7 +34,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
     for notice in &settled.resolved.notices {
         talk(&format!("note: {notice}"));
     }
-    let spec = settled.resolved.experiment(spec::Purpose::Measure)?;
+    let spec = settled.specification(spec::Purpose::Measure)?;
     Drive {
         workdir: workdir(&project, settled.file.as_deref()),
         project: &project,

@@ -42,7 +42,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
     );
     let mut wrong = None;
     match settled.and_then(|settled| {
-        let spec = settled.resolved.experiment(Purpose::Measure)?;
+        let spec = settled.specification(Purpose::Measure)?;
         Ok((spec, workdir(&project, settled.file.as_deref())))
     }) {
         Ok((spec, workdir)) => findings.extend(check_loop(&project, &spec, &workdir)),
@@ -56,7 +56,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         }
     }
     if let Some(failure) = wrong {
-        return Err(failure.hint("loopwright init proposes a loopwright.toml"));
+        return Err(failure);
     }
     Ok(if would_be_refused(&findings) {
         Exit::Refused

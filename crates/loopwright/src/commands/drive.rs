@@ -56,7 +56,9 @@ impl Drive<'_> {
         let caught = signals::forward(happenings.interrupter(), move |text| speaker.say(text))?;
         let metric = self.spec.metric.clone();
         let name = LoopName::new(&self.spec.name).map_err(Failure::refused)?;
-        let mut progress = Progress::new(output, &live, &metric, open_trial(self.project, &name));
+        let (best, open) = before(self.project, &name);
+        live.best(best.unwrap_or_default());
+        let mut progress = Progress::new(output, &live, &metric, open);
         let is_baseline = self.purpose == Purpose::Baseline;
         let request = Request {
             spec: self.spec,
@@ -75,13 +77,21 @@ impl Drive<'_> {
     }
 }
 
-/// What is known of the trial that is open, so that its line is whole when it is decided.
-fn open_trial(project: &Project, name: &LoopName) -> Option<TrialRow> {
-    let mut store = Store::open(&project.store, OpenMode::Read).ok()?;
-    store.index_keys(KEYS).ok()?;
-    let status = status_of(&store, name).ok().flatten()?;
-    let run = store.latest_run(name).ok().flatten()?.run;
-    trial_row(&store, &run, status.open_trial?).ok().flatten()
+/// The best so far, and what is known of the trial that is open, so that its line is whole when it
+/// is decided.
+fn before(project: &Project, name: &LoopName) -> (Option<String>, Option<TrialRow>) {
+    let look = || {
+        let mut store = Store::open(&project.store, OpenMode::Read).ok()?;
+        store.index_keys(KEYS).ok()?;
+        let status = status_of(&store, name).ok().flatten()?;
+        let run = store.latest_run(name).ok().flatten()?.run;
+        let open = status
+            .open_trial
+            .and_then(|trial| trial_row(&store, &run, trial).ok().flatten());
+        Some((best_text(&status), open))
+    };
+    // Where there is no record yet, or a damaged one, whoever drives it will say so.
+    look().unwrap_or_default()
 }
 
 /// The record as it stands after the invocation.

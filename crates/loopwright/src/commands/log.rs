@@ -23,9 +23,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// List the decided trials, one line each, with counts and the best at the end
 ///
-/// The marks: B baseline, + kept, - reverted, ! failed, T timed out, ? no metric, ~ not finite,
-/// A ambiguous, = no change, d duplicate, H harness changed, G guard failed, x unstable,
-/// C conflict, u undecided. `loopwright show N` shows everything about one of them.
+/// The marks: B baseline, + kept, s simplified, - reverted, u undecided, x unstable, ! failed,
+/// T timed out, ? no metric, ~ not finite, A ambiguous, = no change, d duplicate, H harness
+/// changed, G guard failed, h holdout failed, C conflict. `loopwright show N` shows everything
+/// about one of them.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// Print one JSON object per trial
@@ -186,4 +187,26 @@ fn json_line(row: &TrialRow) -> String {
         "decided_at": row.decided_at,
     });
     format!("{}\n", output::with_numbers(object, &TRIAL_NUMBERS))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use loopwright_core::experiment::Outcome;
+
+    #[test]
+    fn the_help_explains_every_mark() {
+        let mut command = crate::cli::Cli::command();
+        let log = command.find_subcommand_mut("log").unwrap();
+        let help = log.render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        // Marks of outcomes that only imported ledgers have are left out.
+        for outcome in Outcome::ALL
+            .into_iter()
+            .filter(|outcome| *outcome != Outcome::Interrupted)
+        {
+            let words = format!("{} {}", outcome.mark(), outcome.name().replace('_', " "));
+            assert!(help.contains(&words), "{words}");
+        }
+    }
 }

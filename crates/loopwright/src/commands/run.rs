@@ -38,7 +38,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
     for notice in &settled.resolved.notices {
         talk(&format!("note: {notice}"));
     }
-    let spec = settled.resolved.experiment(spec::Purpose::Propose)?;
+    let spec = settled.specification(spec::Purpose::Propose)?;
     Drive {
         workdir: workdir(&project, settled.file.as_deref()),
         project: &project,

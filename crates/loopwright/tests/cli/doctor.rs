@@ -73,6 +73,6 @@ fn a_project_without_a_loop_is_sent_to_init() {
     assert!(
         outcome
             .failure(2)
-            .contains("hint: loopwright init proposes a loopwright.toml")
+            .contains("hint: or begin with a file: loopwright init")
     );
 }

@@ -74,3 +74,18 @@ fn a_reader_that_goes_away_is_a_success() {
     let outcome = rig.finish(child);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
 }
+
+#[test]
+fn colour_is_shown_only_where_it_is_wanted() {
+    let rig = Rig::after_six_trials();
+    let coloured = |variables: &[(&str, &str)]| {
+        let mut command = rig.command(&["log"]);
+        command.envs(variables.iter().copied());
+        rig.finish(rig.start(&mut command))
+            .success()
+            .contains('\x1b')
+    };
+    assert!(!coloured(&[]), "a pipe gets no colour");
+    assert!(coloured(&[("CLICOLOR_FORCE", "1")]));
+    assert!(!coloured(&[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+}

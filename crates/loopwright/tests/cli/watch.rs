@@ -1,5 +1,7 @@
 //! `watch`.
 
+use std::io::{BufRead as _, BufReader, Read as _};
+
 use crate::support::Rig;
 
 #[test]
@@ -7,25 +9,21 @@ fn a_run_is_watched_to_its_end() {
     let rig = Rig::after_six_trials();
     let driver = rig.start(&mut rig.command(&["run", "--trials", "1"]));
     rig.wait_for_proposal(7);
-    let watcher = rig.start(&mut rig.command(&["watch"]));
-    // It has to look once before the trial ends, or it would have nothing to show.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    let mut watcher = rig.start(&mut rig.command(&["watch"]));
+    let mut talk = BufReader::new(watcher.stderr.take().unwrap());
+    let mut said = String::new();
+    talk.read_line(&mut said).unwrap();
+    assert!(said.starts_with("trial 7: proposing, for "), "{said}");
     rig.let_go();
     assert_eq!(rig.finish(driver).code, 0);
     let watched = rig.finish(watcher);
+    talk.read_to_string(&mut said).unwrap();
     assert!(
         watched.stdout.starts_with("[-] trial   7            17"),
         "{watched:?}"
     );
-    assert!(
-        watched.stderr.contains("trial 7: proposing, for "),
-        "{watched:?}"
-    );
-    assert!(
-        watched.stderr.contains("idle: 1 trial done, 0 kept"),
-        "{watched:?}"
-    );
-    assert!(!watched.stderr.contains('\x1b'));
+    assert!(said.contains("idle: 1 trial done, 0 kept"), "{said}");
+    assert!(!said.contains('\x1b'));
     let _ = watched.success();
 }
 
