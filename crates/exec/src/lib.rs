@@ -11,7 +11,8 @@
 //! | module | subject |
 //! |---|---|
 //! | `command` | what to run: the description |
-//! | `running` | the engine's side: start, read, wait |
+//! | `running` | the engine's side: start, stop, wait |
+//! | `reader` | the engine's side: read to the end |
 //! | `capture` | bounded memory for output, and the spill file |
 //! | `finished` | what came of it |
 //! | `protocol` | what engine and supervisor say to each other |
@@ -38,6 +39,7 @@ mod leader;
 mod orphan;
 mod procfs;
 mod protocol;
+mod reader;
 mod running;
 mod supervisor;
 mod sys;
@@ -47,5 +49,6 @@ pub use command::{Command, Environment, Isolation, Program, Stdin, Streams};
 pub use finished::{Containment, Ending, Finished, Leftover};
 pub use orphan::{Ended, OrphanError, SupervisorId, end_orphans};
 pub use procfs::{boot_id, process_alive, start_time_of};
-pub use running::{Observer, Running, StartError, StopHow, Stopper, Supervisor, start};
+pub use reader::Observer;
+pub use running::{Running, StartError, StopHow, Stopper, Supervisor, start};
 pub use supervisor::{SUPERVISE_ARGUMENT, supervisor_main};

@@ -1,7 +1,7 @@
-//! The engine's side of a command: start its supervisor, read its output, wait
-//! for its end.
+//! The engine's side of a command: start its supervisor, stop it, wait for its
+//! end.
 //!
-//! Whoever waits reads; there is no thread behind. The limit, and the end of
+//! Whoever waits reads (see `reader`); there is no thread behind. The limit, and the end of
 //! the family if the engine dies, are the supervisor's business and depend on
 //! nobody here: the end of the socket is all it needs.
 
@@ -11,53 +11,23 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{self, Child, ExitStatus};
+use std::process;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, OFlags, SeekFrom};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::capture::Keeper;
 use crate::command::{Command, Program, Stdin, Streams};
-use crate::finished::{Ending, Finished};
-use crate::orphan::{SupervisorId, sweep};
+use crate::finished::Finished;
+use crate::orphan::SupervisorId;
 use crate::procfs;
-use crate::protocol::{End, News, Report, Request, STOP_AT_ONCE, STOP_GENTLY, split_message};
+use crate::protocol::{Request, STOP_AT_ONCE, STOP_GENTLY};
+use crate::reader::{Observer, Reader, Sources};
 use crate::supervisor::SUPERVISE_ARGUMENT;
-
-/// How much is read at once.
-const READ_BYTES: usize = 64 * 1024;
 
 /// Room in a pipe, so that a talkative command and the reader take fewer turns.
 const PIPE_BYTES: usize = 256 * 1024;
-
-/// How often an old kernel, which can't tell, is asked for a supervisor's end.
-const LOOK_AGAIN: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 10_000_000,
-};
-
-/// How long the family of a supervisor that was killed from outside may take
-/// to end.
-const LOST_PATIENCE: Duration = Duration::from_secs(10);
-
-/// Sees every byte of the output (standard output where streams are separate),
-/// in order, as it arrives. It runs inside [`Running::wait`]: a slow observer
-/// slows the command down.
-pub trait Observer: Send {
-    /// The next bytes. Where they are cut means nothing.
-    fn chunk(&mut self, bytes: &[u8]);
-}
-
-impl<F: FnMut(&[u8]) + Send> Observer for F {
-    fn chunk(&mut self, bytes: &[u8]) {
-        self(bytes);
-    }
-}
 
 /// What is executed as supervisor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +51,7 @@ impl Supervisor {
 }
 
 /// Why a command's supervisor couldn't be started. (What keeps the command
-/// itself from running is an [`Ending`].)
+/// itself from running is an [`Ending`](crate::Ending).)
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The supervisor's binary can't be executed.
@@ -92,10 +62,8 @@ pub enum StartError {
         /// The system's reason.
         source: io::Error,
     },
-    /// A pipe, socket or thread couldn't be made.
-    #[error(
-        "can't prepare a command ({what}): {source}; are there limits on open files or threads?"
-    )]
+    /// A pipe or socket couldn't be made.
+    #[error("can't prepare a command ({what}): {source}; is there a limit on open files?")]
     Resources {
         /// Which.
         what: &'static str,
@@ -130,7 +98,7 @@ impl Stopper {
     }
 }
 
-fn stop(control: &UnixStream, how: StopHow) {
+pub(crate) fn stop(control: &UnixStream, how: StopHow) {
     let word = match how {
         StopHow::Gently => STOP_GENTLY,
         StopHow::AtOnce => STOP_AT_ONCE,
@@ -224,20 +192,14 @@ pub fn start(
     };
     let message = request(&command).encode();
     let control = Arc::new(control);
-    let reader = Reader {
-        keeper: Keeper::new(&command.capture),
-        errors: errors.map(|pipe| (pipe, Keeper::without_spill(&command.capture))),
-        end_fd: pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok(),
+    let sources = Sources {
         output,
+        errors,
         control: Arc::clone(&control),
         child,
         id: id.clone(),
-        observer,
-        started: Instant::now(),
-        report: None,
-        buffer: vec![0; READ_BYTES],
-        is_over: false,
     };
+    let reader = Reader::new(sources, &command.capture, observer);
     // If it can't be told it has ended: the reader finds out why.
     let _ = send_request(&control, &message, stdin.as_ref());
     Ok(Running {
@@ -297,218 +259,4 @@ fn send_request(control: &UnixStream, message: &[u8], stdin: Option<&OwnedFd>) -
         rest = &rest[sent..];
     }
     Ok(())
-}
-
-/// Everything that is read from, and what has been read. Whoever drops it ends
-/// the command first.
-struct Reader {
-    output: OwnedFd,
-    keeper: Keeper,
-    errors: Option<(OwnedFd, Keeper)>,
-    control: Arc<UnixStream>,
-    child: Child,
-    /// Readable once the supervisor has ended; `None` on an old kernel.
-    end_fd: Option<OwnedFd>,
-    id: SupervisorId,
-    observer: Option<Box<dyn Observer>>,
-    started: Instant,
-    report: Option<Report>,
-    buffer: Vec<u8>,
-    is_over: bool,
-}
-
-impl Drop for Reader {
-    fn drop(&mut self) {
-        // Also if the observer panics in the middle of it all.
-        if !self.is_over {
-            self.observer = None;
-            stop(&self.control, StopHow::AtOnce);
-            let _ = self.read_all();
-        }
-    }
-}
-
-/// What is waited for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
-    SupervisorsEnd,
-    Output,
-    Errors,
-}
-
-impl Reader {
-    /// Reads everything to the end; gives how the supervisor ended and, if it
-    /// left a family behind that couldn't be ended, who.
-    fn read_all(&mut self) -> (io::Result<ExitStatus>, Option<String>) {
-        let mut open = vec![Source::Output];
-        if self.errors.is_some() {
-            open.push(Source::Errors);
-        }
-        // Only the supervisor's end counts: a pipe may end long before, if the
-        // command closes it, or be held open by nobody of the family.
-        while !self.turn(&mut open) {}
-        self.listen();
-        let unswept = match self.report {
-            Some(_) => None,
-            None => self.end_lost_family(),
-        };
-        let status = self.child.wait();
-        // Nobody is left to write: what the pipes hold is the rest.
-        while self.read(Source::Output) == Some(true) {}
-        while self.read(Source::Errors) == Some(true) {}
-        self.is_over = true;
-        (status, unswept)
-    }
-
-    /// Waits for something and deals with it; gives whether the supervisor is
-    /// dead. It isn't collected yet: that keeps its process id from being used
-    /// again.
-    fn turn(&mut self, open: &mut Vec<Source>) -> bool {
-        let mut fds = Vec::with_capacity(3);
-        for source in open.iter() {
-            if let Some(fd) = self.descriptor(*source) {
-                fds.push((*source, PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-            }
-        }
-        if let Some(fd) = self.descriptor(Source::SupervisorsEnd) {
-            let fd = PollFd::from_borrowed_fd(fd, PollFlags::IN);
-            fds.push((Source::SupervisorsEnd, fd));
-        }
-        let ready = wait_for_any(fds, self.end_fd.is_none().then_some(LOOK_AGAIN));
-        for source in &ready {
-            if *source != Source::SupervisorsEnd && self.read(*source).is_none() {
-                open.retain(|still| still != source);
-            }
-        }
-        match self.end_fd {
-            Some(_) => ready.contains(&Source::SupervisorsEnd),
-            None => procfs::read(self.id.pid as i32).is_none_or(|process| process.is_dead()),
-        }
-    }
-
-    fn descriptor(&self, source: Source) -> Option<BorrowedFd<'_>> {
-        match source {
-            Source::SupervisorsEnd => self.end_fd.as_ref().map(AsFd::as_fd),
-            Source::Output => Some(self.output.as_fd()),
-            Source::Errors => self.errors.as_ref().map(|(pipe, _)| pipe.as_fd()),
-        }
-    }
-
-    /// Reads once. `None`: the pipe's end; else whether there was something.
-    fn read(&mut self, source: Source) -> Option<bool> {
-        let pipe = match (source, &self.errors) {
-            (Source::Output, _) => &self.output,
-            (Source::Errors, Some((pipe, _))) => pipe,
-            _ => return None,
-        };
-        let length = match rustix::io::read(pipe, &mut self.buffer[..]) {
-            Ok(0) => return None,
-            Ok(length) => length,
-            Err(rustix::io::Errno::AGAIN) => return Some(false),
-            Err(rustix::io::Errno::INTR) => return Some(true),
-            Err(_) => return None,
-        };
-        let chunk = &self.buffer[..length];
-        if let (Source::Errors, Some((_, keeper))) = (source, &mut self.errors) {
-            keeper.take(chunk);
-            return Some(true);
-        }
-        self.keeper.take(chunk);
-        if let Some(observer) = &mut self.observer {
-            observer.chunk(chunk);
-        }
-        Some(true)
-    }
-
-    /// Takes the report, if there is one: the supervisor has ended.
-    fn listen(&mut self) {
-        let mut arrived = Vec::new();
-        loop {
-            match rustix::net::recv(&self.control, &mut self.buffer[..], RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => break,
-                Ok((_, length)) => arrived.extend_from_slice(&self.buffer[..length]),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(_) => break,
-            }
-        }
-        if let Ok(Some((body, _))) = split_message(&arrived) {
-            self.report = Report::decode(body);
-        }
-    }
-
-    /// Ends the family of a supervisor that was killed; says if that failed.
-    fn end_lost_family(&self) -> Option<String> {
-        // Should the namespace's first process live on, that ends it.
-        let _ = rustix::net::shutdown(&self.control, Shutdown::Write);
-        let swept = sweep(&self.id, LOST_PATIENCE);
-        swept.err().map(|error| error.to_string())
-    }
-
-    fn finish(mut self, status: io::Result<ExitStatus>, unswept: Option<String>) -> Finished {
-        let keeper = std::mem::replace(&mut self.keeper, Keeper::nothing());
-        let mut finished = Finished {
-            ending: Ending::SupervisorLost {
-                detail: lost(status, unswept),
-            },
-            output: keeper.finish(),
-            stderr: self.errors.take().map(|(_, keeper)| keeper.finish()),
-            wall: self.started.elapsed(),
-            cpu_user: None,
-            cpu_system: None,
-            max_rss_bytes: None,
-            leftovers: Vec::new(),
-            containment: None,
-            containment_note: None,
-        };
-        let Some(Report { fence, news }) = self.report.take() else {
-            return finished;
-        };
-        finished.containment = Some(fence.containment);
-        finished.containment_note = fence.note;
-        match news {
-            News::LeaderLost { detail } => finished.ending = Ending::SupervisorLost { detail },
-            News::NotStarted { reason } => {
-                finished.ending = Ending::NotStarted { reason };
-                finished.wall = Duration::ZERO;
-            }
-            News::Finished(outcome) => {
-                finished.ending = match outcome.end {
-                    End::Exited(code) => Ending::Exited(code),
-                    End::Signaled(signal) => Ending::Signaled(signal),
-                    End::TimedOut => Ending::TimedOut,
-                    End::Stopped => Ending::Stopped,
-                };
-                finished.wall = outcome.wall;
-                finished.cpu_user = Some(outcome.cpu_user);
-                finished.cpu_system = Some(outcome.cpu_system);
-                finished.max_rss_bytes = Some(outcome.max_rss_bytes);
-                finished.leftovers = outcome.leftovers;
-            }
-        }
-        finished
-    }
-}
-
-/// Waits until something is readable or has ended, at most for `limit`.
-fn wait_for_any(sources: Vec<(Source, PollFd<'_>)>, limit: Option<Timespec>) -> Vec<Source> {
-    let (names, mut fds): (Vec<Source>, Vec<PollFd<'_>>) = sources.into_iter().unzip();
-    // A failed wait (a signal's handler ran) finds nothing ready: one comes back.
-    let _ = poll(&mut fds, limit.as_ref());
-    let ready = names.into_iter().zip(&fds);
-    ready
-        .filter(|(_, fd)| !fd.revents().is_empty())
-        .map(|(name, _)| name)
-        .collect()
-}
-
-fn lost(status: io::Result<ExitStatus>, unswept: Option<String>) -> String {
-    let mut detail = match status {
-        Ok(status) => format!("the supervisor ended without a report ({status})"),
-        Err(error) => format!("the supervisor ended without a report ({error})"),
-    };
-    if let Some(unswept) = unswept {
-        detail.push_str("; ");
-        detail.push_str(&unswept);
-    }
-    detail
 }

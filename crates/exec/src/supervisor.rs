@@ -47,6 +47,8 @@ pub fn supervisor_main() -> ExitCode {
     sys::close_inherited();
     sys::be_deaf();
     leave_session();
+    // Executed by way of /proc, it would be listed as "exe".
+    let _ = rustix::thread::set_name(c"loopwright-sup");
     let control = rustix::stdio::stdin();
     let (body, stdin) = match receive(control) {
         Ok(received) => received,
