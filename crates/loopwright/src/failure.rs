@@ -184,16 +184,22 @@ impl From<OpenError> for Failure {
         match error {
             OpenError::Missing(_) => Self::refused("nothing was run here yet")
                 .hint("start: loopwright run, or loopwright demo"),
-            OpenError::Damaged { .. } => Self::advised(Exit::Damaged, error),
-            OpenError::Storage {
+            error @ OpenError::Damaged { .. } => Self::advised(Exit::Damaged, error),
+            error @ OpenError::Storage {
                 source: StorageError::Damaged(_),
                 ..
             } => damaged(error),
-            OpenError::Storage { .. } => Self::new(Exit::Failure, error),
-            OpenError::Unwritable { .. } => {
+            error @ OpenError::Storage { .. } => Self::new(Exit::Failure, error),
+            error @ OpenError::Unwritable { .. } => {
                 Self::refused(error).hint("make it writable, or name another place: --store DIR")
             }
-            OpenError::Newer { .. } | OpenError::Foreign(_) => Self::advised(Exit::Refused, error),
+            OpenError::Newer { found, known, path } => Self::refused(format!(
+                "the store {} was written by a newer loopwright \
+                 (store version {found}; this one knows {known})",
+                path.display()
+            ))
+            .hint("use a newer loopwright, or another place: --store DIR"),
+            error @ OpenError::Foreign(_) => Self::advised(Exit::Refused, error),
         }
     }
 }

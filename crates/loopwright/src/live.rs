@@ -49,7 +49,12 @@ impl Shared {
             return;
         };
         let elapsed_us = doing.since.elapsed().as_micros() as u64;
-        let mut text = format!("{}  {}", doing.words, span(elapsed_us));
+        // Tenths from the start: what changes its unit while it runs is hard to follow.
+        let elapsed = match elapsed_us {
+            0..60_000_000 => format!("{:.1}s", elapsed_us as f64 / 1e6),
+            _ => span(elapsed_us),
+        };
+        let mut text = format!("{}  {elapsed}", doing.words);
         if let Some(limit_us) = doing.limit_us {
             let _ = write!(text, " of {}", span(limit_us));
         }

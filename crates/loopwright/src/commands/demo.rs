@@ -67,22 +67,29 @@ pub fn run(common: &Common, _output: &Output, arguments: &Arguments) -> Result<E
         talk("  loopwright run");
         return Ok(Exit::Finished);
     }
-    let changes = folder.join("changes");
+    let exit = show(&route, &folder.join("changes"))?;
+    let goes = temporary.is_some() && !arguments.keep;
+    if exit == Exit::Finished {
+        say_where(&route, goes);
+    }
+    if goes && let Ok(project) = Project::find(&route, None) {
+        // The checkouts lie elsewhere.
+        let _ = fs::remove_dir_all(project.work);
+    }
+    if let Some(temporary) = temporary.filter(|_| arguments.keep) {
+        let _ = temporary.keep();
+    }
+    Ok(exit)
+}
+
+/// Runs, verifies and draws, as one would type it.
+fn show(route: &Path, changes: &Path) -> Result<Exit, Failure> {
     for words in [&["run"][..], &["verify"], &["report"]] {
         talk("");
         talk(&format!("$ loopwright {}", words.join(" ")));
-        let status = in_project(&route, &changes, words)?;
+        let status = in_project(route, changes, words)?;
         if let Some(exit) = failed(status) {
             return Ok(exit);
-        }
-    }
-    say_where(&route, temporary.is_some() && !arguments.keep);
-    if let Some(temporary) = temporary {
-        if arguments.keep {
-            let _ = temporary.keep();
-        } else if let Ok(project) = Project::find(&route, None) {
-            // The measuring folders lie elsewhere.
-            let _ = fs::remove_dir_all(project.work);
         }
     }
     Ok(Exit::Finished)

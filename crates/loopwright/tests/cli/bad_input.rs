@@ -162,3 +162,15 @@ fn a_directory_that_is_not_there() {
     let rig = Rig::new();
     insta::assert_snapshot!(rig.run(&["-C", "nowhere", "run"]).normal());
 }
+
+#[test]
+fn a_store_of_a_newer_release() {
+    let rig = Rig::after_six_trials();
+    let path = rig.project().join(".git/loopwright/journal.db");
+    let mut bytes = fs::read(&path).unwrap();
+    // SQLite's `user_version`, by which the store says which releases can read it.
+    bytes[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    fs::write(&path, bytes).unwrap();
+    insta::assert_snapshot!(rig.run(&["run"]).normal());
+    assert_eq!(rig.run(&["log"]).code, 2);
+}

@@ -1,6 +1,8 @@
 //! `demo`.
 
-use crate::support::Rig;
+use rustix::process::Signal;
+
+use crate::support::{Rig, send, wait_until};
 
 #[test]
 fn every_trial_of_the_demo_ends_as_it_was_meant_to() {
@@ -50,4 +52,20 @@ fn unpacked_only_it_says_how_to_go_on() {
             .failure(2)
             .contains("is there already")
     );
+}
+
+#[test]
+fn an_interrupted_demo_leaves_an_interrupted_run() {
+    let rig = Rig::bare();
+    let child = rig.start(&mut rig.command(&["demo", "--dir", "here"]));
+    // Trial 5 hangs until its limit, so there is time to come in between.
+    wait_until("the fifth trial is measured", || {
+        let status = rig.run(&["-C", "here/route", "status", "--json"]);
+        status.stdout.contains("t5/measure")
+    });
+    send(&child, Signal::INT);
+    let stderr = rig.finish(child).failure(130);
+    assert!(stderr.contains("interrupted by SIGINT"), "{stderr}");
+    let status = rig.run(&["-C", "here/route", "status"]).success();
+    assert!(status.contains("idle: interrupted by SIGINT"), "{status}");
 }

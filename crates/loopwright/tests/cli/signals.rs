@@ -1,15 +1,8 @@
 //! Ending a run from outside.
 
-use std::process::Child;
+use rustix::process::Signal;
 
-use rustix::process::{Pid, Signal, kill_process};
-
-use crate::support::{Rig, wait_until};
-
-fn send(child: &Child, signal: Signal) {
-    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    kill_process(pid, signal).unwrap();
-}
+use crate::support::{Rig, send, wait_until};
 
 fn ends_by(signal: Signal, name: &str, code: i32) {
     let rig = Rig::after_six_trials();
