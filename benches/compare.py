@@ -231,7 +231,7 @@ class Bench:
                 self.row(f"{name} per trial, {many} behind it against 200", late[index], early[index],
                          "", 1.10)
         files = self.fresh("files", 2_000 if quick else 20_000)
-        self.both("a reverted trial, 20,000 files", max(repeats // 3, 3),
+        self.both("a reverted trial, many files", max(repeats // 3, 3),
                   lambda tool: self.per_trial(tool, files, 3), 1.0)
         self.memory()
 
