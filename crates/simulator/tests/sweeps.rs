@@ -75,10 +75,10 @@ fn a_crash_at_every_point() {
 }
 
 #[test]
-fn a_crash_at_every_point_of_a_store() {
+fn a_crash_all_over_a_store() {
     let plan = short(Kind::Agent).on(Medium::Store);
-    let places = sweep_every(2, &plan, Disturbance::Crash);
-    assert!(places > 60, "{places} places");
+    let places = sweep_every(3, &plan, Disturbance::Crash);
+    assert!(places > 40, "{places} places");
 }
 
 /// A crash, and another one while the next life cleans up after it.
@@ -86,8 +86,8 @@ fn a_crash_at_every_point_of_a_store() {
 fn a_crash_on_the_heels_of_another() {
     each(|plan| {
         let calm = simulate(&plan.undisturbed()).expect("an undisturbed run");
-        for first in (3..90).step_by(13) {
-            for second in (1..22).step_by(2) {
+        for first in (3..90).step_by(29) {
+            for second in (1..22).step_by(3) {
                 let both = vec![
                     Disturbance::Crash(0),
                     Disturbance::Crash(first),
@@ -139,11 +139,11 @@ fn a_takeover_before_every_append() {
 #[test]
 fn a_power_loss_in_every_append() {
     let plan = short(Kind::Search).on(Medium::Store);
-    let places: u32 = (1..=4)
+    let places: u32 = (1..=3)
         .map(|tear| {
             sweep(&plan, |append| Disturbance::PowerLoss {
                 append,
-                tear: append * 4 + tear,
+                tear: append * 3 + tear,
             })
         })
         .sum();
@@ -159,7 +159,7 @@ fn every_answer_about_what_was_lost() {
                 lost,
                 ..plan.clone()
             };
-            assert!(sweep_every(7, &plan, Disturbance::Crash) > 8);
+            assert!(sweep_every(15, &plan, Disturbance::Crash) > 4);
         });
     }
 }
