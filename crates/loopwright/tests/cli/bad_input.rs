@@ -88,7 +88,7 @@ fn a_store_that_cannot_be_written() {
 #[test]
 fn another_run_holds_the_lease() {
     let rig = Rig::after_six_trials();
-    let child = rig.start(&mut rig.command(&["run"]));
+    let child = rig.start(&["run"]);
     rig.wait_for_proposal(7);
     let refused = rig.run(&["run"]);
     insta::assert_snapshot!(refused.normal().replace(&host_name(), "[HOST]"));

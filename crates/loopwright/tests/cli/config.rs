@@ -1,12 +1,12 @@
 //! `config show`.
 
-use crate::support::{Rig, normal};
+use crate::support::{Rig, normal, spawn};
 
 #[test]
 fn values_are_shown_with_where_they_come_from() {
     let rig = Rig::new();
     let mut command = rig.command(&["config", "show", "--min-delta", "0.5"]);
-    let child = rig.start(command.env("LOOPWRIGHT_TRIALS", "7"));
+    let child = spawn(command.env("LOOPWRIGHT_TRIALS", "7"));
     let shown = rig.finish(child).success();
     insta::assert_snapshot!(normal(&shown, rig.root()));
 }

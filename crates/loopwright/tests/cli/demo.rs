@@ -57,7 +57,7 @@ fn unpacked_only_it_says_how_to_go_on() {
 #[test]
 fn an_interrupted_demo_leaves_an_interrupted_run() {
     let rig = Rig::bare();
-    let child = rig.start(&mut rig.command(&["demo", "--dir", "here"]));
+    let child = rig.start(&["demo", "--dir", "here"]);
     // Trial 5 hangs until its limit, so there is time to come in between.
     wait_until("the fifth trial is measured", || {
         let status = rig.run(&["-C", "here/route", "status", "--json"]);

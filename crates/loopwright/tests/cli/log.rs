@@ -1,6 +1,6 @@
 //! `log`.
 
-use crate::support::Rig;
+use crate::support::{Rig, spawn};
 
 #[test]
 fn trials_are_listed_with_counts_and_the_best() {
@@ -54,9 +54,9 @@ fn an_unknown_outcome_is_refused() {
 #[test]
 fn a_run_is_followed_to_its_end() {
     let rig = Rig::after_six_trials();
-    let driver = rig.start(&mut rig.command(&["run", "--trials", "2"]));
+    let driver = rig.start(&["run", "--trials", "2"]);
     rig.wait_for_proposal(7);
-    let follower = rig.start(&mut rig.command(&["log", "--follow", "--since-trial", "6"]));
+    let follower = rig.start(&["log", "--follow", "--since-trial", "6"]);
     rig.let_go();
     assert_eq!(rig.finish(driver).code, 0);
     let followed = rig.finish(follower).success();
@@ -69,7 +69,7 @@ fn a_run_is_followed_to_its_end() {
 #[test]
 fn a_reader_that_goes_away_is_a_success() {
     let rig = Rig::after_six_trials();
-    let mut child = rig.start(&mut rig.command(&["log"]));
+    let mut child = rig.start(&["log"]);
     drop(child.stdout.take());
     let outcome = rig.finish(child);
     assert_eq!((outcome.code, outcome.stderr.as_str()), (0, ""));
@@ -81,9 +81,7 @@ fn colour_is_shown_only_where_it_is_wanted() {
     let coloured = |variables: &[(&str, &str)]| {
         let mut command = rig.command(&["log"]);
         command.envs(variables.iter().copied());
-        rig.finish(rig.start(&mut command))
-            .success()
-            .contains('\x1b')
+        rig.finish(spawn(&mut command)).success().contains('\x1b')
     };
     assert!(!coloured(&[]), "a pipe gets no colour");
     assert!(coloured(&[("CLICOLOR_FORCE", "1")]));

@@ -5,7 +5,7 @@ use crate::support::Rig;
 #[test]
 fn a_killed_run_does_the_trials_it_had_left() {
     let rig = Rig::after_six_trials();
-    let mut child = rig.start(&mut rig.command(&["run", "--trials", "2"]));
+    let mut child = rig.start(&["run", "--trials", "2"]);
     rig.wait_for_proposal(7);
     child.kill().unwrap();
     let _ = rig.finish(child);

@@ -55,7 +55,7 @@ fn commands_run_beside_the_file_or_where_the_user_stands() {
 #[test]
 fn a_reader_that_goes_away_ends_no_run() {
     let rig = Rig::new();
-    let mut child = rig.start(&mut rig.command(&["run", "--trials", "3"]));
+    let mut child = rig.start(&["run", "--trials", "3"]);
     drop(child.stdout.take());
     let outcome = rig.finish(child);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);

@@ -6,7 +6,7 @@ use crate::support::{Rig, send, wait_until};
 
 fn ends_by(signal: Signal, name: &str, code: i32) {
     let rig = Rig::after_six_trials();
-    let child = rig.start(&mut rig.command(&["run", "--trials", "2"]));
+    let child = rig.start(&["run", "--trials", "2"]);
     rig.wait_for_proposal(7);
     send(&child, signal);
     let stderr = rig.finish(child).failure(code);
@@ -39,7 +39,7 @@ fn a_polite_kill_ends_it_cleanly() {
 #[test]
 fn a_terminal_that_goes_away_ends_it_cleanly() {
     let rig = Rig::after_six_trials();
-    let mut child = rig.start(&mut rig.command(&["run", "--trials", "2"]));
+    let mut child = rig.start(&["run", "--trials", "2"]);
     rig.wait_for_proposal(7);
     // As when a terminal is closed: nothing can be written any more.
     drop(child.stdout.take());
@@ -58,7 +58,7 @@ fn a_second_signal_hurries() {
     // A proposer that doesn't go when asked to, and a grace that no test waits for.
     rig.write("propose.sh", "trap '' TERM; while :; do sleep 0.05; done\n");
     rig.commit_all();
-    let child = rig.start(&mut rig.command(&["run", "--grace", "10m"]));
+    let child = rig.start(&["run", "--grace", "10m"]);
     rig.wait_for_proposal(7);
     send(&child, Signal::INT);
     wait_until("it is being asked", || {

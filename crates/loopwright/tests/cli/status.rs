@@ -22,7 +22,7 @@ fn as_json_numbers_are_numbers() {
 #[test]
 fn a_run_whose_driver_was_killed_is_interrupted_not_running() {
     let rig = Rig::after_six_trials();
-    let mut child = rig.start(&mut rig.command(&["run", "--trials", "2"]));
+    let mut child = rig.start(&["run", "--trials", "2"]);
     rig.wait_for_proposal(7);
     let shown = rig.run(&["status"]).success();
     assert!(shown.contains("running: "), "{shown}");

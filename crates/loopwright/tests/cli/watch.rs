@@ -7,9 +7,9 @@ use crate::support::Rig;
 #[test]
 fn a_run_is_watched_to_its_end() {
     let rig = Rig::after_six_trials();
-    let driver = rig.start(&mut rig.command(&["run", "--trials", "1"]));
+    let driver = rig.start(&["run", "--trials", "1"]);
     rig.wait_for_proposal(7);
-    let mut watcher = rig.start(&mut rig.command(&["watch"]));
+    let mut watcher = rig.start(&["watch"]);
     let mut talk = BufReader::new(watcher.stderr.take().unwrap());
     let mut said = String::new();
     talk.read_line(&mut said).unwrap();

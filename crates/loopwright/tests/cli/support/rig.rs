@@ -180,14 +180,12 @@ impl Rig {
 
     /// Runs the binary.
     pub fn run(&self, arguments: &[&str]) -> Outcome {
-        let child = self.start(&mut self.command(arguments));
-        self.finish(child)
+        self.finish(self.start(arguments))
     }
 
-    /// Starts it with pipes on both streams.
-    pub fn start(&self, command: &mut Command) -> Child {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        command.spawn().unwrap()
+    /// Starts the binary with pipes on both streams.
+    pub fn start(&self, arguments: &[&str]) -> Child {
+        spawn(&mut self.command(arguments))
     }
 
     /// Waits for a child that was started so.
@@ -216,6 +214,12 @@ impl Rig {
             status.is_some_and(|status| status["in_flight"][0][0] == effect.as_str())
         });
     }
+}
+
+/// Starts a command with pipes on both streams.
+pub fn spawn(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().unwrap()
 }
 
 /// Waits until something is so.
