@@ -177,6 +177,13 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             return Err(DriveError::Ended(ending.clone()));
         }
         self.recover()?;
+        // What was lost may have been decided about, and have ended the run.
+        if let Some(ending) = &self.run.kernel.ended {
+            return Ok(Driven {
+                ending: ending.clone(),
+                waiting: None,
+            });
+        }
         let invocation = self.run.kernel.invocations + 1;
         let begun = Given::new(
             kind::INVOCATION_BEGUN,
@@ -195,7 +202,10 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                 }
                 Happening::Broken { why } => return Err(self.give_up(why)),
                 other => {
-                    let given = self.given(other).into_iter().collect();
+                    let given = self
+                        .given(other, AbandonedWhy::Unwanted)
+                        .into_iter()
+                        .collect();
                     let outcome = self.turn(given)?;
                     self.act(outcome);
                 }
@@ -265,8 +275,13 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                 Happening::Broken { why } => return Err(self.give_up(why.clone())),
                 Happening::TimeReached | Happening::Interrupt { .. } => continue,
             };
-            open.retain(|effect| *effect != landed);
-            given.extend(self.given(happening));
+            // The state doesn't know of what landed meanwhile: a word said twice counts once.
+            if open.contains(&landed)
+                && let Some(landing) = self.given(happening, AbandonedWhy::Interrupted)
+            {
+                open.retain(|effect| *effect != landed);
+                given.push(landing);
+            }
         }
         let number = self
             .run
@@ -307,7 +322,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
 
     /// What happened, as it is recorded; nothing where it is about an attempt that is not in
     /// flight any more.
-    fn given(&self, happening: Happening) -> Option<Given> {
+    fn given(&self, happening: Happening, why: AbandonedWhy) -> Option<Given> {
         let current = |effect: &EffectId, attempt: u32| {
             let flight = self.run.kernel.in_flight.get(effect);
             flight.is_some_and(|flight| flight.attempt == attempt)
@@ -326,10 +341,6 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                 attempt,
                 usage,
             } => current(&effect, attempt).then(|| {
-                let why = match self.run.status() {
-                    Some(Status::Working) => AbandonedWhy::Unwanted,
-                    _ => AbandonedWhy::Interrupted,
-                };
                 Given::about(
                     kind::EFFECT_ABANDONED,
                     &effect,

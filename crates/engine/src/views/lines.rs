@@ -4,11 +4,12 @@
 use std::ops::ControlFlow;
 
 use loopwright_core::experiment::state::Origin;
-use loopwright_core::experiment::{Outcome, kind};
+use loopwright_core::experiment::{Decided, Outcome, kind};
 use loopwright_core::ids::{LoopName, RunId};
 use loopwright_core::metric::Real;
 use loopwright_core::time::Micros;
 use loopwright_record::{Damage, ReadError, Select, Store};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
@@ -36,17 +37,40 @@ pub struct TrialLine {
     pub decided_at: Micros,
 }
 
+/// A decided trial with its whole decision.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The event's number, to go on from.
+    pub seq: u64,
+    /// The trial's number.
+    pub trial: u64,
+    /// Its branch.
+    pub branch: String,
+    /// What was decided.
+    pub decided: Decided,
+    /// When.
+    pub decided_at: Micros,
+}
+
+/// As much of an event as is decoded; the body as the caller wants it.
 #[derive(Deserialize)]
-struct Peek {
+struct Peek<B> {
     scope: PeekScope,
     time: Micros,
-    body: PeekBody,
+    body: B,
 }
 
 #[derive(Deserialize)]
 struct PeekScope {
     branch: Option<String>,
     trial: Option<u64>,
+}
+
+impl PeekScope {
+    fn place(self) -> (u64, String) {
+        let branch = self.branch.unwrap_or_else(|| "main".to_owned());
+        (self.trial.unwrap_or(0), branch)
+    }
 }
 
 #[derive(Deserialize)]
@@ -66,23 +90,55 @@ pub fn visit_lines(
     select: Select,
     mut visit: impl FnMut(TrialLine) -> ControlFlow<()>,
 ) -> Result<(), EngineError> {
+    visit_peeks(store, run, select, |seq, peek: Peek<PeekBody>| {
+        let (trial, branch) = peek.scope.place();
+        let body = peek.body;
+        visit(TrialLine {
+            seq,
+            trial,
+            branch,
+            origin: body.origin,
+            outcome: body.outcome,
+            why: body.why,
+            value: body.value,
+            segment: body.segment,
+            decided_at: peek.time,
+        })
+    })
+}
+
+/// Shows the decided trials of a run one by one, each with its whole decision.
+pub fn visit_decisions(
+    store: &Store,
+    run: &RunId,
+    select: Select,
+    mut visit: impl FnMut(Decision) -> ControlFlow<()>,
+) -> Result<(), EngineError> {
+    visit_peeks(store, run, select, |seq, peek: Peek<Decided>| {
+        let (trial, branch) = peek.scope.place();
+        visit(Decision {
+            seq,
+            trial,
+            branch,
+            decided: peek.body,
+            decided_at: peek.time,
+        })
+    })
+}
+
+fn visit_peeks<B: DeserializeOwned>(
+    store: &Store,
+    run: &RunId,
+    select: Select,
+    mut visit: impl FnMut(u64, Peek<B>) -> ControlFlow<()>,
+) -> Result<(), EngineError> {
     let mut damage = None;
     store.visit_kind(
         run,
         kind::TRIAL_DECIDED,
         select,
-        |raw| match serde_json::from_slice::<Peek>(&raw.bytes) {
-            Ok(Peek { scope, time, body }) => visit(TrialLine {
-                seq: raw.seq,
-                trial: scope.trial.unwrap_or(0),
-                branch: scope.branch.unwrap_or_else(|| "main".to_owned()),
-                origin: body.origin,
-                outcome: body.outcome,
-                why: body.why,
-                value: body.value,
-                segment: body.segment,
-                decided_at: time,
-            }),
+        |raw| match serde_json::from_slice::<Peek<B>>(&raw.bytes) {
+            Ok(peek) => visit(raw.seq, peek),
             Err(error) => {
                 damage = Some(Damage {
                     run: run.clone(),

@@ -10,7 +10,7 @@ mod trials;
 
 pub use doing::effect_words;
 pub use history::History;
-pub use lines::{TrialLine, loops_of, visit_lines};
+pub use lines::{Decision, TrialLine, loops_of, visit_decisions, visit_lines};
 pub use progress::progress_of;
 pub use status::{LoopStatus, status_of};
 pub use trials::{CommandRow, TrialRow, decided_rows, trial_row};

@@ -1,5 +1,6 @@
 //! A repository with a loop of known outcome, and what must hold after whatever was done to it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
@@ -7,12 +8,16 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use loopwright_core::ids::LoopName;
+use loopwright_record::{Journal as _, OpenMode, Store};
 use serde_json::Value;
 
 /// How many trials the loop has: a keep, a rejection, a failure, a keep, a duplicate.
 pub const TRIALS: u64 = 5;
 
+/// A proposal waits while the file that holds it up is there.
 const PROPOSE: &str = r#"echo "begin propose $LOOPWRIGHT_TRIAL" >> "$LEDGER"
+while [ -e "$LEDGER.hold-$LOOPWRIGHT_TRIAL" ]; do sleep 0.02; done
 case $LOOPWRIGHT_TRIAL in
 1) echo 5 > x ;;
 2) echo 7 > x ;;
@@ -35,10 +40,20 @@ pub struct Bench {
     folder: tempfile::TempDir,
     mark: String,
     before: String,
+    in_place: bool,
 }
 
 impl Bench {
     pub fn new() -> Self {
+        Self::with(false)
+    }
+
+    /// One whose loop works in the user's own checkout.
+    pub fn in_place() -> Self {
+        Self::with(true)
+    }
+
+    fn with(in_place: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let mark = format!("loopwright-crash-{}-{number}", std::process::id());
@@ -46,6 +61,7 @@ impl Bench {
             folder,
             mark,
             before: String::new(),
+            in_place,
         };
         fs::create_dir(bench.repository()).unwrap();
         fs::write(
@@ -71,11 +87,11 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    fn repository(&self) -> PathBuf {
+    pub fn repository(&self) -> PathBuf {
         self.path("repository")
     }
 
-    fn command(&self, program: &str, arguments: &[&str]) -> Command {
+    pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -93,13 +109,18 @@ impl Bench {
         command
     }
 
-    fn loopwright(&self, arguments: &[&str]) -> Command {
+    pub fn loopwright(&self, arguments: &[&str]) -> Command {
         self.command(env!("CARGO_BIN_EXE_loopwright"), arguments)
     }
 
-    fn first_run(&self) -> Command {
-        let trials = TRIALS.to_string();
-        self.loopwright(&[
+    pub fn first_run(&self) -> Command {
+        self.run_of(TRIALS)
+    }
+
+    /// The command that starts the loop with so many trials.
+    pub fn run_of(&self, trials: u64) -> Command {
+        let trials = trials.to_string();
+        let mut command = self.loopwright(&[
             "run",
             "--run",
             "sh run.sh",
@@ -111,7 +132,33 @@ impl Bench {
             "sh propose.sh",
             "--trials",
             &trials,
-        ])
+        ]);
+        if self.in_place {
+            command.arg("--in-place");
+        }
+        command
+    }
+
+    /// Holds the proposal of a trial up until [`let_go`](Self::let_go).
+    pub fn hold(&self, trial: u64) {
+        fs::write(self.path(&format!("ledger.hold-{trial}")), "").unwrap();
+    }
+
+    /// Lets the proposal of a trial go on.
+    pub fn let_go(&self, trial: u64) {
+        fs::remove_file(self.path(&format!("ledger.hold-{trial}"))).unwrap();
+    }
+
+    /// What the commands of the loop have written.
+    pub fn ledger(&self) -> String {
+        fs::read_to_string(self.path("ledger")).unwrap_or_default()
+    }
+
+    /// Waits until the ledger has the line so many times.
+    pub fn await_line(&self, line: &str, times: usize) {
+        await_that(&format!("{line:?} in the ledger"), || {
+            self.ledger().lines().filter(|found| *found == line).count() >= times
+        });
     }
 
     /// Runs the loop with more environment; how it ended, and what it said.
@@ -126,6 +173,44 @@ impl Bench {
         (done.status, words)
     }
 
+    /// Runs the loop under `strace`, which writes the calls that matter for syncs to `trace`.
+    pub fn run_traced(&self, trace: &Path) {
+        let binary = env!("CARGO_BIN_EXE_loopwright");
+        let calls = "trace=fsync,fdatasync,rename,renameat,renameat2,link,linkat,pwrite64";
+        let done = self
+            .command(
+                "strace",
+                &[
+                    "-f",
+                    "-y",
+                    "-s",
+                    "8192",
+                    "-e",
+                    calls,
+                    "-o",
+                    trace.to_str().unwrap(),
+                    binary,
+                ],
+            )
+            .args([
+                "run",
+                "--run",
+                "sh run.sh",
+                "--metric",
+                "m",
+                "--goal",
+                "min",
+            ])
+            .args(["--propose", "sh propose.sh", "--trials", "1"])
+            .output()
+            .unwrap();
+        assert!(
+            done.status.success(),
+            "{}",
+            String::from_utf8_lossy(&done.stderr)
+        );
+    }
+
     /// Runs the loop and kills it as soon as its commands have written so many lines.
     pub fn kill_after(&self, lines: usize) {
         let mut command = self.first_run();
@@ -134,12 +219,7 @@ impl Bench {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let written = || {
-            fs::read_to_string(self.path("ledger"))
-                .unwrap_or_default()
-                .lines()
-                .count()
-        };
+        let written = || self.ledger().lines().count();
         await_that("the commands to come that far", || {
             written() >= lines || child_ended(&mut child)
         });
@@ -215,7 +295,7 @@ impl Bench {
         );
         self.output(&["verify"]);
         self.output(&["replay"]);
-        let ledger = fs::read_to_string(self.path("ledger")).unwrap();
+        let ledger = self.ledger();
         let begun: Vec<&str> = ledger
             .lines()
             .filter(|line| line.starts_with("begin"))
@@ -226,8 +306,14 @@ impl Bench {
             begun.len() >= once && begun.len() <= once + repeats,
             "{plan}: {begun:?}"
         );
+        self.check_attempts(plan);
+        let branch = if self.in_place {
+            "main"
+        } else {
+            "loopwright/default/main"
+        };
         let kept = self
-            .command("git", &["log", "--format=%s", "loopwright/default/main"])
+            .command("git", &["log", "--format=%s", branch])
             .output()
             .unwrap();
         assert_eq!(
@@ -237,8 +323,45 @@ impl Bench {
         );
         self.await_no_process(plan);
         let running = self.repository().join(".git/loopwright/running");
-        let left = fs::read_dir(running).map(Iterator::count).unwrap_or(0);
+        let left = fs::read_dir(running).map_or(0, Iterator::count);
         assert_eq!(left, 0, "{plan}: commands are noted as running");
+    }
+
+    /// No command began more often than the record has attempts at its effect, and every effect
+    /// was settled once at most: what was settled was never done again.
+    fn check_attempts(&self, plan: &str) {
+        let store = Store::open(&self.repository().join(".git/loopwright"), OpenMode::Read);
+        let store = store.unwrap();
+        let name = LoopName::new("default").unwrap();
+        let run = store.latest_run(&name).unwrap().unwrap().run;
+        let mut attempts: BTreeMap<String, u32> = BTreeMap::new();
+        let mut settled = BTreeSet::new();
+        for batch in store.batches(&run, 0).unwrap() {
+            for sealed in batch.unwrap().events {
+                let event = sealed.event;
+                let Some(effect) = event.effect else {
+                    continue;
+                };
+                let most = attempts.entry(effect.as_str().to_owned()).or_default();
+                *most = (*most).max(event.attempt.unwrap_or(1));
+                if event.kind == "effect.settled" {
+                    assert!(
+                        settled.insert(effect.clone()),
+                        "{plan}: {effect} settled twice"
+                    );
+                }
+            }
+        }
+        let ledger = self.ledger();
+        for trial in 1..=TRIALS {
+            let line = format!("begin propose {trial}");
+            let begun = ledger.lines().filter(|found| *found == line).count();
+            let most = attempts.get(&format!("t{trial}/propose")).copied();
+            assert!(
+                begun <= most.unwrap_or(0) as usize,
+                "{plan}: {line}: {begun} times, attempts {attempts:?}"
+            );
+        }
     }
 
     /// All that is the user's: configuration, hooks, refs but the loop's, HEAD, files.
@@ -251,15 +374,21 @@ impl Bench {
         let refs: Vec<&str> = refs
             .lines()
             .filter(|line| !line.starts_with("refs/heads/loopwright/"))
+            .filter(|line| !self.in_place || !line.starts_with("refs/heads/main "))
             .collect();
         let read = |name: &str| fs::read_to_string(self.repository().join(name)).unwrap();
         let mut hooks: Vec<_> = names(&self.repository().join(".git/hooks"));
         hooks.sort();
+        // In place, the loop is there to change it.
+        let x = if self.in_place {
+            String::new()
+        } else {
+            read("x")
+        };
         format!(
-            "{refs:?} {hooks:?} {} {} {} {:?}",
+            "{refs:?} {hooks:?} {} {} {x} {:?}",
             read(".git/config"),
             read(".git/HEAD"),
-            read("x"),
             git(&["status", "--porcelain", "--ignored"])
         )
     }
@@ -285,7 +414,7 @@ fn names(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-fn child_ended(child: &mut std::process::Child) -> bool {
+pub fn child_ended(child: &mut std::process::Child) -> bool {
     matches!(child.try_wait(), Ok(Some(_)))
 }
 
@@ -294,7 +423,8 @@ pub fn signal(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
 
-fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+/// Waits until something holds.
+pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < deadline, "waited too long for {what}");

@@ -4,6 +4,9 @@
 //! same decisions, nothing settled done again, nothing of the user's touched, no process left.
 
 mod bench;
+mod in_place;
+mod syncs;
+mod two;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
