@@ -1,5 +1,6 @@
 //! `log`: the decided trials, one line each.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -7,10 +8,14 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use loopwright_core::experiment::Outcome;
+use loopwright_core::experiment::state::Origin;
 use loopwright_core::ids::{LoopName, RunId};
+use loopwright_core::metric::Real;
+use loopwright_core::time::Micros;
 use loopwright_engine::committer::now;
-use loopwright_engine::views::{TrialRow, decided_rows, status_of, visit_lines};
+use loopwright_engine::views::{Decision, status_of, visit_decisions, visit_lines};
 use loopwright_record::{RunState, Select};
+use serde::Serialize;
 
 use crate::exit_code::Exit;
 use crate::failure::Failure;
@@ -140,53 +145,82 @@ impl Lister<'_> {
     /// The lines of what was decided since the last look.
     fn newer(&mut self) -> Result<Vec<String>, Failure> {
         let select = self.seen_seq.map_or_else(Select::all, Select::after);
-        let (store, run) = (&self.record.store, &self.run);
+        let (store, run, arguments) = (&self.record.store, &self.run, self.arguments);
+        let seen_seq = &mut self.seen_seq;
         let mut lines = Vec::new();
-        let mut seen_seq = self.seen_seq;
-        visit_lines(store, run, select, |line| {
-            seen_seq = Some(line.seq);
-            if !self.arguments.json && self.arguments.wants(line.trial, &line.branch, line.outcome)
-            {
-                lines.push(of_line(&line, self.output) + "\n");
-            }
-            ControlFlow::Continue(())
-        })?;
-        if self.arguments.json && seen_seq != self.seen_seq {
-            for row in decided_rows(store, run, select)? {
-                let wanted = row
-                    .outcome
-                    .is_some_and(|outcome| self.arguments.wants(row.trial, &row.branch, outcome));
-                if wanted {
-                    lines.push(json_line(&row));
+        if arguments.json {
+            visit_decisions(store, run, select, |decision| {
+                *seen_seq = Some(decision.seq);
+                let outcome = decision.decided.outcome;
+                if arguments.wants(decision.trial, &decision.branch, outcome) {
+                    lines.push(json_line(&decision));
                 }
-            }
+                ControlFlow::Continue(())
+            })?;
+        } else {
+            visit_lines(store, run, select, |line| {
+                *seen_seq = Some(line.seq);
+                if arguments.wants(line.trial, &line.branch, line.outcome) {
+                    lines.push(of_line(&line, self.output) + "\n");
+                }
+                ControlFlow::Continue(())
+            })?;
         }
-        self.seen_seq = seen_seq;
         Ok(lines)
     }
 }
 
-/// The fields of a trial that are numbers of the metric.
-pub const TRIAL_NUMBERS: [&str; 4] = ["value", "against", "values", "readings"];
+/// A decision as `--json` shows it, with numbers as numbers; what only a trial's commands tell is
+/// in `show --json`.
+#[derive(Serialize)]
+struct Object<'a> {
+    trial: u64,
+    branch: &'a str,
+    segment: u64,
+    origin: &'a Origin,
+    outcome: Outcome,
+    why: &'a str,
+    value: Option<f64>,
+    against: Option<f64>,
+    values: BTreeMap<&'a str, f64>,
+    readings: Vec<Reading>,
+    policy: &'a str,
+    tree: Option<&'a str>,
+    decided_at: Micros,
+}
 
-/// A decision's fields; what only a trial's commands tell is in `show --json`.
-fn json_line(row: &TrialRow) -> String {
-    let object = serde_json::json!({
-        "trial": row.trial,
-        "branch": row.branch,
-        "segment": row.segment,
-        "origin": row.origin,
-        "outcome": row.outcome,
-        "why": row.why,
-        "value": row.value,
-        "against": row.against,
-        "values": row.values,
-        "readings": row.readings,
-        "policy": row.policy,
-        "tree": row.tree,
-        "decided_at": row.decided_at,
+/// One reading.
+#[derive(Serialize)]
+struct Reading {
+    arm: &'static str,
+    value: Option<f64>,
+}
+
+fn json_line(decision: &Decision) -> String {
+    let decided = &decision.decided;
+    let readings = decided.readings.iter().map(|taken| Reading {
+        arm: taken.arm.name(),
+        value: taken.value.map(Real::get),
     });
-    format!("{}\n", output::with_numbers(object, &TRIAL_NUMBERS))
+    let values = decided.values.iter();
+    let object = Object {
+        trial: decision.trial,
+        branch: &decision.branch,
+        segment: decided.segment,
+        origin: &decided.origin,
+        outcome: decided.outcome,
+        why: &decided.why,
+        value: decided.value.map(Real::get),
+        against: decided.against.map(Real::get),
+        values: values
+            .map(|(name, value)| (name.as_str(), value.get()))
+            .collect(),
+        readings: readings.collect(),
+        policy: &decided.policy,
+        tree: decided.tree.as_deref(),
+        decided_at: decision.decided_at,
+    };
+    serde_json::to_string(&object).expect("BUG: a decision is plain data") + "\n"
 }
 
 #[cfg(test)]

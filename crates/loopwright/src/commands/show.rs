@@ -12,7 +12,8 @@ use crate::output::{self, Output, harmless, moment, one_line, span};
 use crate::place::Common;
 use crate::trial_line::{short_commit, tone, value_text};
 
-use super::log::TRIAL_NUMBERS;
+/// The fields of a trial that are numbers of the metric.
+const TRIAL_NUMBERS: [&str; 4] = ["value", "against", "values", "readings"];
 
 /// Show everything about one trial: why it ended so, every reading, its commands and their output
 #[derive(Args, Debug)]
