@@ -302,6 +302,10 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
         let ended = ended_by_host(number, Ending::new("host_failed", why.clone()));
         match self.turn(vec![ended]) {
             Ok(_) => DriveError::Host(why),
+            // That is why it couldn't, and says it better.
+            Err(DriveError::Append(error @ AppendError::Fenced { .. })) => {
+                DriveError::Append(error)
+            }
             Err(error) => DriveError::Host(format!("{why}; {error}")),
         }
     }

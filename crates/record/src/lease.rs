@@ -247,6 +247,31 @@ pub(crate) fn driver(
     Ok(drives.then_some(row))
 }
 
+/// The right to work in the user's own checkout, which is one run's at a time, of whichever loop.
+#[derive(Debug)]
+pub struct CheckoutLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl CheckoutLock {
+    /// Takes it; none where somebody has it who lives. With `force` it is taken from that one, who
+    /// finds [`is_held`](Self::is_held) untrue from then on.
+    pub fn acquire(store: &Store, force: bool) -> Result<Option<Self>, StorageError> {
+        let path = store.locks_dir().join("checkout.place");
+        let file = match lock::try_lock(&path)? {
+            None if force => Some(lock::replace(&path)?),
+            locked => locked,
+        };
+        Ok(file.map(|file| Self { file, path }))
+    }
+
+    /// Whether it was not taken by force meanwhile.
+    pub fn is_held(&self) -> bool {
+        lock::is_at(&self.file, &self.path)
+    }
+}
+
 /// The right to start a run of a loop, so that two that start at once don't make two.
 #[derive(Debug)]
 pub struct StartLock {

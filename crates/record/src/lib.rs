@@ -52,7 +52,7 @@ pub use error::{
 pub use holder::Holder;
 pub use index::{Key, KeySource, Select};
 pub use journal::{Along, Batches, Journal};
-pub use lease::{Lease, LeaseRow, StartLock, Terms};
+pub use lease::{CheckoutLock, Lease, LeaseRow, StartLock, Terms};
 pub use load::{LoadError, fold_batch, load, load_from_scratch};
 pub use memory::InMemory;
 pub use read::{Entry, RawEvent};

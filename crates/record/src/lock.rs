@@ -66,7 +66,8 @@ fn open(path: &Path) -> Result<File, StorageError> {
         .map_err(|error| StorageError::io(path, &error))
 }
 
-fn is_at(file: &File, path: &Path) -> bool {
+/// Whether the open file is still the one of this name.
+pub fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
         (Ok(ours), Ok(theirs)) => ours.dev() == theirs.dev() && ours.ino() == theirs.ino(),
         _ => false,

@@ -8,7 +8,7 @@ use loopwright_core::time::Micros;
 use rusqlite::Row;
 
 use crate::error::{ReadError, StorageError};
-use crate::lease::{LeaseRow, driver};
+use crate::lease::{LeaseRow, driver, newest_lease};
 use crate::read::{digest, natural};
 use crate::store::Store;
 
@@ -96,6 +96,11 @@ impl Store {
     pub fn run(&self, run: &RunId) -> Result<Option<RunSummary>, ReadError> {
         let found = self.select_runs("WHERE id = ?1", [run.as_str()])?;
         Ok(found.into_iter().next())
+    }
+
+    /// The newest lease of a run; none where nobody ever drove it.
+    pub fn lease_of(&self, run: &RunId) -> Result<Option<LeaseRow>, StorageError> {
+        newest_lease(self.connection(), run)
     }
 
     /// What a run is doing, at `now`.

@@ -22,6 +22,7 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::views::History;
 
+use super::fence::Fence;
 use super::keep::publish_over;
 use super::request::KEYS;
 use super::session::Session;
@@ -151,6 +152,7 @@ impl Session {
         &mut self,
         run: &RunId,
         branch: UserBranch,
+        fence: Fence,
     ) -> Result<Workshop, EngineError> {
         let work = self.project.work_of(run);
         let desk = work.join("desk");
@@ -186,6 +188,7 @@ impl Session {
                 output_bytes_max: spec.max_output_bytes,
             },
             reader,
+            fence,
             secrets,
             identity: self.identity.clone(),
             branch,

@@ -76,6 +76,7 @@ impl Workshop {
         } = self
             .runner
             .run(command, Some(Box::new(scanner.clone())), announced, control)?;
+        self.expect_ours()?;
         if stopped {
             self.arms.after_run(role, &[])?;
             self.arms.discard_cache(role)?;
@@ -118,6 +119,7 @@ impl Workshop {
             stopped,
             scrubbed,
         } = self.runner.run(command, None, announced, control)?;
+        self.expect_ours()?;
         if ran.ended.is_success() && !stopped {
             self.arms.setup_done(role, &self.setup_inputs)?;
         }

@@ -46,6 +46,7 @@ impl Workshop {
             stopped,
             scrubbed,
         } = self.runner.run(command, None, announced, control)?;
+        self.expect_ours()?;
         if stopped {
             return Ok(Done::Stopped(usage));
         }

@@ -16,7 +16,7 @@ use loopwright_core::turn::{Given, Run};
 use loopwright_exec::{SupervisorId, end_orphans};
 use loopwright_git::arms::{InputLink, LinkFingerprint};
 use loopwright_git::{ObjectStore, Person};
-use loopwright_record::{Holder, Lease, OpenMode, StartLock, Store, Terms};
+use loopwright_record::{CheckoutLock, Holder, Lease, OpenMode, StartLock, Store, Terms};
 use uuid::Uuid;
 
 use crate::committer::{LEASE_TTL, StoreCommitter, now};
@@ -27,6 +27,7 @@ use crate::project::Project;
 use crate::views::trial_row;
 
 use super::assembly::{recovered, renewal};
+use super::fence::{Fence, take_checkout};
 use super::harness::Harness;
 use super::preflight;
 use super::request::{KEYS, Purpose, Request, SessionReport, pinned};
@@ -59,12 +60,19 @@ impl Session {
         happenings: Happenings,
         watcher: &mut dyn Watcher,
     ) -> Result<SessionReport, EngineError> {
+        // Before anything is put back in it: somebody else's proposal may be in the making there.
+        let checkout = if request.spec.in_place {
+            let store = Store::open(&project.store, OpenMode::Create)?;
+            Some(take_checkout(&store, request.force)?)
+        } else {
+            None
+        };
         let project = recovered(project, &request.spec, watcher)?;
         let mut session = Self::open(project, request)?;
         session.preflight(watcher)?;
         let (run_id, lease) = session.take_run()?;
         session.end_left_running(&run_id, watcher)?;
-        session.invoke(run_id, lease, happenings, watcher)
+        session.invoke(run_id, lease, checkout, happenings, watcher)
     }
 
     fn open(project: Project, request: Request) -> Result<Self, EngineError> {
@@ -212,6 +220,7 @@ impl Session {
         mut self,
         run_id: RunId,
         lease: Lease,
+        checkout: Option<CheckoutLock>,
         happenings: Happenings,
         watcher: &mut dyn Watcher,
     ) -> Result<SessionReport, EngineError> {
@@ -225,8 +234,9 @@ impl Session {
         let harness = self.harness_start(&run)?;
         let caps = self.caps(&run_id, harness.clone())?;
         let branch = self.loop_branch(&harness, &run)?;
-        let workshop = self.workshop(&run_id, branch)?;
         let epoch = lease.epoch();
+        let fence = Fence::new(run_id.clone(), epoch, checkout);
+        let workshop = self.workshop(&run_id, branch, fence)?;
         let renew = renewal(&self.project.store, lease);
         let mut hands = WorkerHands::new(happenings, Box::new(workshop), renew)
             .map_err(EngineError::io("start the worker"))?;

@@ -28,6 +28,7 @@ use crate::error::EngineError;
 use crate::hands::{Control, Performed, Performer};
 use crate::views::History;
 
+use super::fence::Fence;
 use super::site::Site;
 
 /// How many of a candidate's paths stand in the record by name.
@@ -51,6 +52,8 @@ pub struct Workshop {
     pub runner: CommandRunner,
     /// Reads the record; commits are the driver's.
     pub reader: Store,
+    /// Whether the run is still ours.
+    pub fence: Fence,
     /// Takes secrets out of results.
     pub secrets: Arc<Secrets>,
     /// Who commits.
@@ -86,6 +89,10 @@ impl Done {
 
 impl Performer for Workshop {
     fn perform(&mut self, announced: &Announced, control: &Control) -> Performed {
+        if let Err(error) = self.expect_ours() {
+            let why = error.to_string();
+            return Performed::Broken { why };
+        }
         let done = match announced.effect.as_str().split('/').nth(1) {
             Some("propose") => self.propose(announced, control),
             Some("measure" | "target") => self.measure(announced, control),
@@ -117,6 +124,11 @@ impl Performer for Workshop {
 }
 
 impl Workshop {
+    /// Refuses to go on where another process has taken the run over.
+    pub(super) fn expect_ours(&self) -> Result<(), EngineError> {
+        self.fence.check(&self.reader)
+    }
+
     /// Makes a candidate of a tree: a commit on the incumbent, kept alive by the run's chain, both
     /// durable.
     pub(super) fn candidate(
@@ -194,6 +206,10 @@ pub(super) fn request_field<T: DeserializeOwned>(
 
 impl Drop for Workshop {
     fn drop(&mut self) {
+        // Whoever has taken the run over answers for the checkout from then on.
+        if self.expect_ours().is_err() {
+            return;
+        }
         // The user's checkout is left at the incumbent; if that fails now, the next session does it.
         let _ = self.site.close(&mut self.objects);
     }

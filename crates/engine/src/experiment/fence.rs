@@ -1,0 +1,80 @@
+//! The fence: whether what this process does to shared places is still its own to do.
+//!
+//! A process that slept while another took its run over can't write into the record any more; the
+//! epoch sees to that. What it would do to checkouts and references meanwhile has to be kept from
+//! it too, so it looks here after every command, which is where the time goes.
+
+use loopwright_core::ids::RunId;
+use loopwright_record::{CheckoutLock, Held, RunState, Store};
+
+use crate::committer::now;
+use crate::error::EngineError;
+use crate::views::loops_of;
+
+/// What a process holds while it drives a run.
+pub struct Fence {
+    run: RunId,
+    epoch: u64,
+    checkout: Option<CheckoutLock>,
+}
+
+impl Fence {
+    /// The fence of a run driven under `epoch`, in the user's checkout if that is held.
+    pub fn new(run: RunId, epoch: u64, checkout: Option<CheckoutLock>) -> Self {
+        Self {
+            run,
+            epoch,
+            checkout,
+        }
+    }
+
+    /// Says who drives the run now, where that is somebody else.
+    pub fn check(&self, store: &Store) -> Result<(), EngineError> {
+        let row = store.lease_of(&self.run)?;
+        let is_ours = row.as_ref().is_some_and(|row| row.epoch == self.epoch);
+        let in_checkout = self.checkout.as_ref().is_none_or(CheckoutLock::is_held);
+        if is_ours && in_checkout {
+            return Ok(());
+        }
+        if is_ours {
+            return Err(EngineError::Held(Box::new(checkout_held(store)?)));
+        }
+        Err(EngineError::Held(Box::new(Held {
+            what: format!("run {}", self.run),
+            since: row.as_ref().map(|row| row.since),
+            expires: row.as_ref().map(|row| row.expires),
+            holder: row.and_then(|row| row.holder),
+        })))
+    }
+}
+
+/// Takes the user's checkout for one run, or says who has it.
+pub(super) fn take_checkout(store: &Store, force: bool) -> Result<CheckoutLock, EngineError> {
+    match CheckoutLock::acquire(store, force)? {
+        Some(lock) => Ok(lock),
+        None => Err(EngineError::Held(Box::new(checkout_held(store)?))),
+    }
+}
+
+/// Who has the checkout, as far as leases tell: a run that is driven.
+fn checkout_held(store: &Store) -> Result<Held, EngineError> {
+    for name in loops_of(store)? {
+        let Some(summary) = store.latest_run(&name)? else {
+            continue;
+        };
+        if let RunState::Driven(row) = store.state_of(&summary, now())? {
+            return Ok(Held {
+                what: format!("this checkout, for loop {name},"),
+                holder: row.holder,
+                since: Some(row.since),
+                expires: Some(row.expires),
+            });
+        }
+    }
+    Ok(Held {
+        what: "this checkout".to_owned(),
+        holder: None,
+        since: None,
+        expires: None,
+    })
+}
