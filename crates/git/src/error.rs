@@ -167,7 +167,7 @@ pub enum Refusal {
     )]
     SparseInPlace,
     /// HEAD is detached and the loop is to move a branch.
-    #[error("HEAD is detached; check out a branch first, or run without --in-place")]
+    #[error("HEAD is detached; check out a branch first")]
     Detached,
     /// A merge, rebase or the like is under way.
     #[error("a {0} is under way in this repository; finish or abort it first")]
