@@ -27,9 +27,10 @@ pub fn append(
     check_batch(batch)?;
     crash_point!("append.begin");
     let write = Write::begin(connection)?;
+    // First, so that one who was shut out is told so, not what the other has written meanwhile.
+    check_epoch(connection, batch)?;
     let before = run_row(connection, &batch.header.run).map_err(storage)?;
     check_next(batch, before.map(|row| (row.head, Micros(row.head_us))))?;
-    check_epoch(connection, batch)?;
     let number = match before {
         Some(row) => row.number,
         None => insert_run(connection, batch)?,

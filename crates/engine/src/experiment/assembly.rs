@@ -11,7 +11,7 @@ use loopwright_core::metric::MetricName;
 use loopwright_core::scrub::Secrets;
 use loopwright_core::spec::{ExperimentSpec, Pattern};
 use loopwright_core::turn::Run;
-use loopwright_git::arms::{ArmRules, Arms, Patterns};
+use loopwright_git::arms::{ArmRules, Arms, ArmsError, Patterns};
 use loopwright_git::{GitError, InPlace, ObjectStore, Oid, ProposerRepository, UserBranch};
 use loopwright_record::{Lease, LeaseError, OpenMode, Store};
 
@@ -154,10 +154,14 @@ impl Session {
         branch: UserBranch,
         fence: Fence,
     ) -> Result<Workshop, EngineError> {
-        let work = self.project.work_of(run);
+        let spec = self.request.spec.clone();
+        let rules = ArmRules {
+            cache: Patterns::parse(&texts(&spec.cache))?,
+            links: self.links.iter().map(|link| link.link.clone()).collect(),
+        };
+        let (work, arms) = open_arms(self.project.work_of(run), fence.epoch(), rules)?;
         let desk = work.join("desk");
         fs::create_dir_all(&desk).map_err(EngineError::io(format!("make {}", desk.display())))?;
-        let spec = self.request.spec.clone();
         let environment = std::env::vars_os().map(|(name, value)| {
             (
                 name.to_string_lossy().into_owned(),
@@ -169,15 +173,11 @@ impl Session {
         let objects = std::mem::replace(&mut self.objects, objects);
         let mut reader = Store::open(&self.project.store, OpenMode::Read)?;
         reader.index_keys(KEYS)?;
-        let rules = ArmRules {
-            cache: Patterns::parse(&texts(&spec.cache))?,
-            links: self.links.iter().map(|link| link.link.clone()).collect(),
-        };
         let mut workshop = Workshop {
             workdir: self.request.workdir.clone().into(),
             site: self.site(&work)?,
             objects,
-            arms: Arms::open(&work.join("arms"), rules)?,
+            arms,
             links: self.links.clone(),
             runner: CommandRunner {
                 supervisor: self.request.supervisor.clone(),
@@ -201,6 +201,19 @@ impl Session {
         };
         workshop.metrics.dedup();
         Ok(workshop)
+    }
+}
+
+/// The arms, and the folder they are in. A process that the run was taken from by force still has
+/// its folder and may wake up in it: whoever took the run over works beside it.
+fn open_arms(work: PathBuf, epoch: u64, rules: ArmRules) -> Result<(PathBuf, Arms), EngineError> {
+    match Arms::open(&work.join("arms"), rules.clone()) {
+        Err(ArmsError::InUse(_)) => {
+            let beside = work.join(format!("taken-over-{epoch}"));
+            let arms = Arms::open(&beside.join("arms"), rules)?;
+            Ok((beside, arms))
+        }
+        opened => Ok((work, opened?)),
     }
 }
 

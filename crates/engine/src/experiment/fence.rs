@@ -28,6 +28,11 @@ impl Fence {
         }
     }
 
+    /// Under which epoch the run is driven.
+    pub fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
     /// Says who drives the run now, where that is somebody else.
     pub fn check(&self, store: &Store) -> Result<(), EngineError> {
         let row = store.lease_of(&self.run)?;
