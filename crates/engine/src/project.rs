@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use loopwright_core::digest::Digest;
 use loopwright_git::UserRepository;
+use loopwright_record::StorageError;
 
 use crate::error::EngineError;
 
@@ -71,4 +72,18 @@ fn work_root() -> PathBuf {
         .filter(|path| path.is_absolute())
         .or_else(|| variable("HOME").map(|home| home.join(".cache")));
     cache.unwrap_or_else(std::env::temp_dir).join("loopwright")
+}
+
+/// Refuses a store whose journal holds no run (`runs` of them) while its objects are those of runs:
+/// the journal was emptied or replaced, and starting over would hide that.
+pub fn check_not_lost(folder: &Path, runs: usize) -> Result<(), EngineError> {
+    let chains = folder.join("objects.git/refs/loopwright");
+    let lost = std::fs::read_dir(chains).map_or(0, Iterator::count);
+    if lost == 0 || runs > 0 {
+        return Ok(());
+    }
+    Err(EngineError::Storage(StorageError::Damaged(format!(
+        "the journal in {} holds no run, but the objects beside it are those of {lost}: it was emptied or replaced; bring it back from a copy, or move the folder away to start over",
+        folder.display()
+    ))))
 }

@@ -6,9 +6,10 @@ use clap::Args;
 use loopwright_core::ids::{LoopName, RunId};
 use loopwright_core::spec::{did_you_mean, near_misses};
 use loopwright_engine::experiment::KEYS;
+use loopwright_engine::project::check_not_lost;
 use loopwright_engine::views::loops_of;
 use loopwright_engine::{Located, Project, locate};
-use loopwright_record::{OpenMode, Store};
+use loopwright_record::{OpenError, OpenMode, Store};
 
 use crate::failure::Failure;
 use crate::settings::find_file;
@@ -90,7 +91,12 @@ impl Common {
     /// The record, to read.
     pub fn read(&self) -> Result<Record, Failure> {
         let located = self.locate()?;
-        let mut store = Store::open(&located.store, OpenMode::Read)?;
+        let opened = Store::open(&located.store, OpenMode::Read);
+        if let Err(OpenError::Missing(_)) = opened {
+            check_not_lost(&located.store, 0)?;
+        }
+        let mut store = opened?;
+        check_not_lost(&located.store, store.runs()?.len())?;
         store.index_keys(KEYS)?;
         Ok(Record {
             store,

@@ -23,7 +23,7 @@ use crate::committer::{LEASE_TTL, StoreCommitter, now};
 use crate::driver::{Driver, Watcher};
 use crate::error::EngineError;
 use crate::hands::{Happenings, WorkerHands};
-use crate::project::Project;
+use crate::project::{Project, check_not_lost};
 use crate::views::trial_row;
 
 use super::assembly::{recovered, renewal};
@@ -83,6 +83,7 @@ impl Session {
         Settings::of_spec(&request.spec).map_err(EngineError::refused)?;
         let identity = project.user.identity()?;
         let mut store = Store::open(&project.store, OpenMode::Create)?;
+        check_not_lost(store.folder(), store.runs()?.len())?;
         store.index_keys(KEYS)?;
         let objects = ObjectStore::open_or_create(&project.objects(), &project.user)?;
         let declared = InputLink::resolve(&project.user.top, &request.spec.link)?;

@@ -140,6 +140,19 @@ fn a_store_that_is_no_store() {
 }
 
 #[test]
+fn an_emptied_store_is_not_taken_for_a_new_one() {
+    let rig = Rig::after_six_trials();
+    fs::write(rig.project().join(".git/loopwright/journal.db"), "").unwrap();
+    for command in ["log", "verify", "run"] {
+        let stderr = rig.run(&[command]).failure(7);
+        assert!(
+            stderr.contains("emptied or replaced"),
+            "{command}: {stderr}"
+        );
+    }
+}
+
+#[test]
 fn a_changed_goal_names_the_field() {
     let rig = Rig::after_six_trials();
     insta::assert_snapshot!(rig.run(&["run", "--goal", "max"]).normal());
