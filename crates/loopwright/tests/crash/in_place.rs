@@ -84,13 +84,11 @@ fn a_supervisor_that_is_killed_costs_its_trial_and_leaves_nothing() {
     let folder = bench.repository().join(".git/loopwright/running");
     let mut supervisor = None;
     await_that("the supervisor to be noted", || {
-        let notes = std::fs::read_dir(&folder).unwrap().flatten();
-        supervisor = notes
-            .filter_map(|note| {
-                let note: Value = serde_json::from_slice(&std::fs::read(note.path()).ok()?).ok()?;
-                (note["effect"] == "t2/propose").then(|| note["pid"].as_i64())?
-            })
-            .next();
+        let mut notes = std::fs::read_dir(&folder).unwrap().flatten();
+        supervisor = notes.find_map(|note| {
+            let note: Value = serde_json::from_slice(&std::fs::read(note.path()).ok()?).ok()?;
+            (note["effect"] == "t2/propose").then(|| note["pid"].as_i64())?
+        });
         supervisor.is_some()
     });
     let pid = i32::try_from(supervisor.unwrap()).unwrap();
