@@ -1,0 +1,64 @@
+//! C1: the proposer commits by itself, or leaves its repository in any other state.
+
+use crate::rig::Rig;
+
+/// What a proposer may do to its repository, each ending with 5 in `x`.
+const WAYS: &[(&str, &str)] = &[
+    ("commit", "echo 5 > x; git commit -qam mine"),
+    (
+        "another branch",
+        "git checkout -qb side; echo 5 > x; git commit -qam mine",
+    ),
+    ("amend", "echo 5 > x; git commit -qa --amend -m mine"),
+    (
+        "configuration",
+        "cd \"$(git rev-parse --show-toplevel)\"
+         for word in fsmonitor clean hook; do
+           printf '#!/bin/sh\\ntouch %s/ran-%s\\ncat\\n' \"$OUTSIDE\" $word > .git/$word.sh
+           chmod +x .git/$word.sh
+         done
+         mkdir -p .git/hooks .git/info
+         for hook in pre-commit post-checkout post-index-change reference-transaction; do
+           cp .git/hook.sh .git/hooks/$hook
+         done
+         echo 5 > x
+         echo '* filter=evil' > .git/info/attributes
+         git config core.fsmonitor \"$PWD/.git/fsmonitor.sh\"
+         git config filter.evil.clean \"$PWD/.git/clean.sh\"
+         git config filter.evil.smudge \"$PWD/.git/clean.sh\"",
+    ),
+];
+
+#[test]
+fn a_rejected_commit_can_be_shown_and_a_better_one_is_kept_once() {
+    let rig = Rig::new();
+    let before = rig.users();
+    let rejected = rig.trial("echo 99 > x; git commit -qam mine", &[]);
+    assert_eq!(rejected["outcome"], "reverted", "{rejected}");
+    assert_eq!(rejected["value"], 99.0, "{rejected}");
+    assert!(rig.loopwright(&["show", "1"]).contains("99"));
+    assert!(rig.loopwright(&["diff", "1"]).contains("+99"));
+    let kept = rig.trial("echo 5 > x; git commit -qam mine", &[]);
+    assert_eq!(kept["outcome"], "kept", "{kept}");
+    let branch = "loopwright/default/main";
+    assert_eq!(rig.git(&["show", &format!("{branch}:x")]), "5\n");
+    let commits = rig.git(&["rev-list", "--count", &format!("main..{branch}")]);
+    assert_eq!(commits.trim(), "1");
+    assert_eq!(rig.users(), before);
+}
+
+#[test]
+fn nothing_of_its_configuration_runs_in_the_engine() {
+    for (name, propose) in WAYS {
+        let rig = Rig::new();
+        let before = rig.users();
+        let kept = rig.trial(propose, &[]);
+        assert_eq!(kept["outcome"], "kept", "{name}: {kept}");
+        assert_eq!(kept["value"], 5.0, "{name}: {kept}");
+        assert_eq!(rig.users(), before, "{name}");
+        for word in ["fsmonitor", "clean", "hook"] {
+            let marker = rig.path(&format!("ran-{word}"));
+            assert!(!marker.exists(), "{name}: {word} ran");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! C10: which number counts, and that a flood of output costs no memory.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::rig::Rig;
+
+const OUTPUTS: &[(&str, &str)] = &[
+    ("a sentence", "echo m=7; echo 'next we hope for m: 1'"),
+    ("a prefix", "echo best-m=1; echo m=7"),
+    ("a prefix after", "echo m=7; echo best-m=1"),
+    ("a dotted name", "echo train.m=1; echo m=7"),
+    ("json last", "echo m=9; echo '{\"m\": 7}'"),
+    ("colour", "printf 'm=\\033[32m7\\033[0m\\n'"),
+    (
+        "indented json",
+        "printf '{\\n  \"a\": 1,\\n  \"m\": 7\\n}\\n'",
+    ),
+    ("result file", "echo m=1; echo m=7 > \"$LOOPWRIGHT_RESULT\""),
+];
+
+#[test]
+fn seven_or_a_refusal_but_never_one() {
+    for (name, output) in OUTPUTS {
+        let rig = Rig::with(
+            "if [ \"$(cat x)\" = 10 ]; then echo m=10; else . ./out.sh; fi\n",
+            &[("out.sh", output)],
+        );
+        let trial = rig.trial("echo 7 > x", &[]);
+        if trial["outcome"] == "kept" {
+            assert_eq!(trial["value"], 7.0, "{name}: {trial}");
+        } else {
+            let why = trial["why"].as_str().unwrap();
+            assert!(why.contains("ambiguous"), "{name}: {trial}");
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_output_stays_out_of_memory() {
+    let run = "if [ \"$(cat x)\" = 7 ]; then head -c 300000000 /dev/zero | tr '\\0' .; echo; fi
+echo \"m=$(cat x)\"
+";
+    let rig = Rig::with(run, &[]);
+    let arguments = [
+        "run",
+        "--run",
+        "sh run.sh",
+        "--metric",
+        "m",
+        "--goal",
+        "min",
+        "--propose",
+        "echo 7 > x",
+    ];
+    let mut child = rig
+        .command(env!("CARGO_BIN_EXE_loopwright"), &arguments)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut peak_kib = 0_u64;
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let ended = loop {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id()));
+        let high = status.unwrap_or_default();
+        let high = high.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        if let Some(number) = high.and_then(|text| text.split_whitespace().next()) {
+            peak_kib = peak_kib.max(number.parse().unwrap());
+        }
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+        assert!(Instant::now() < deadline, "the flood takes too long");
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    assert!(ended.success());
+    assert!(peak_kib > 0 && peak_kib < 100_000, "{peak_kib} KiB");
+    let trial = rig.log().pop().unwrap();
+    assert_eq!(trial["value"], 7.0, "{trial}");
+    assert!(rig.loopwright(&["show", "1", "--json"]).contains("m=7"));
+}
