@@ -1,7 +1,8 @@
 //! The environment that commands get.
 //!
-//! Nothing of git's own variables is handed on: a `GIT_DIR` of the caller's would make a
-//! proposal's git work on the user's repository.
+//! Of git's own variables none is handed on that says where a repository, its index or its objects
+//! are: a `GIT_DIR` of the caller's would make a proposal's git work on the user's repository. Who
+//! the user is and where their settings are is handed on.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,6 +13,29 @@ use loopwright_exec::Environment;
 
 /// Our own variables that are meant for us and not for commands.
 const OUR_OWN: [&str; 3] = ["LOOPWRIGHT_STORE", "LOOPWRIGHT_WORK", "LOOPWRIGHT_CRASH"];
+
+/// Git's variables that belong to one repository (`git rev-parse --local-env-vars`, and a few more).
+const OF_A_REPOSITORY: [&str; 19] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
 
 /// The environment of a command of this loop, with `told` on top. `ceiling` is where git stops to
 /// look for a repository.
@@ -26,7 +50,7 @@ pub fn environment(
     };
     for (name, value) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        let ours = OUR_OWN.contains(&&*text) || text.starts_with("GIT_");
+        let ours = OUR_OWN.contains(&&*text) || OF_A_REPOSITORY.contains(&&*text);
         let policy = spec.env_policy;
         if !ours && (policy == EnvPolicy::Inherit || spec.passes_variable(&text)) {
             environment.set.insert(name, value);
