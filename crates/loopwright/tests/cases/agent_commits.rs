@@ -62,3 +62,18 @@ fn nothing_of_its_configuration_runs_in_the_engine() {
         }
     }
 }
+
+#[test]
+fn in_place_the_starting_branch_has_the_result() {
+    for (name, propose) in &WAYS[..3] {
+        let rig = Rig::new();
+        // Commands are not handed git's variables, so the identity has to be the repository's.
+        rig.git(&["config", "user.name", "A"]);
+        rig.git(&["config", "user.email", "a@example.org"]);
+        let kept = rig.trial(propose, &["--in-place"]);
+        assert_eq!(kept["outcome"], "kept", "{name}: {kept}");
+        assert_eq!(rig.git(&["branch", "--show-current"]), "main\n", "{name}");
+        assert_eq!(rig.git(&["show", "main:x"]), "5\n", "{name}");
+        assert_eq!(rig.git(&["status", "--porcelain"]), "", "{name}");
+    }
+}

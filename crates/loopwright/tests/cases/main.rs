@@ -2,11 +2,13 @@
 
 mod agent_commits;
 mod guards;
+mod hooks;
 mod leftovers;
 mod numbers;
 mod referee;
 mod target;
 mod time_limit;
+mod user_works_on;
 mod which_number;
 
 mod rig;

@@ -36,3 +36,18 @@ fn a_touched_referee_is_named_and_an_honest_proposal_judged() {
         rig.loopwright(&["verify"]);
     }
 }
+
+#[test]
+fn a_change_of_the_users_starts_a_new_segment() {
+    let rules = ["--protect", "eval/**"];
+    let rig = rig();
+    assert_eq!(rig.trial("echo 5 > x", &rules)["outcome"], "kept");
+    rig.loopwright(&["adopt"]);
+    rig.write("eval/score.sh", "echo \"m=$(($(cat x) * 100))\"\n");
+    rig.git(&["commit", "-qam", "another scale"]);
+    // 400 would not beat 5; in the new segment it beats 500.
+    let trial = rig.trial("echo 4 > x", &rules);
+    assert_eq!(trial["segment"], 2, "{trial}");
+    assert_eq!(trial["outcome"], "kept", "{trial}");
+    assert_eq!(trial["against"], 500.0, "{trial}");
+}

@@ -1,0 +1,54 @@
+//! C16: hooks and commit trouble, in place and beside the checkout.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::rig::Rig;
+
+fn hook(rig: &Rig, name: &str, text: &str) {
+    let path = rig.repository().join(".git/hooks").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn beside_the_checkout_no_hook_runs() {
+    let rig = Rig::new();
+    for name in ["pre-commit", "post-checkout", "reference-transaction"] {
+        hook(&rig, name, "touch \"$OUTSIDE/ran\"; exit 1");
+    }
+    let before = rig.users();
+    let kept = rig.trial("echo 5 > x", &[]);
+    assert_eq!(kept["outcome"], "kept", "{kept}");
+    assert!(!rig.path("ran").exists(), "a hook ran");
+    assert_eq!(rig.users(), before);
+}
+
+#[test]
+fn in_place_a_rewritten_commit_is_not_kept_as_measured() {
+    let rig = Rig::new();
+    hook(&rig, "pre-commit", "echo 77 > x; git add x");
+    let trial = rig.trial("echo 5 > x", &["--in-place"]);
+    assert_ne!(trial["outcome"], "kept", "{trial}");
+    assert_eq!(rig.git(&["show", "main:x"]), "10\n");
+    assert_eq!(rig.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn in_place_a_refused_commit_loses_nothing() {
+    for refused_by_hook in [true, false] {
+        let rig = Rig::new();
+        if refused_by_hook {
+            hook(&rig, "pre-commit", "echo not today >&2; exit 1");
+        } else {
+            rig.git(&["config", "commit.gpgsign", "true"]);
+            rig.git(&["config", "gpg.program", "false"]);
+        }
+        let trial = rig.trial("echo 5 > x", &["--in-place"]);
+        assert_ne!(trial["outcome"], "kept", "{trial}");
+        assert!(rig.loopwright(&["diff", "1"]).contains("+5"));
+        assert_eq!(rig.git(&["show", "main:x"]), "10\n");
+        assert_eq!(rig.git(&["status", "--porcelain"]), "");
+    }
+}
