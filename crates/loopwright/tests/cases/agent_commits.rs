@@ -64,6 +64,23 @@ fn nothing_of_its_configuration_runs_in_the_engine() {
 }
 
 #[test]
+fn its_configuration_would_run_if_git_obeyed_it() {
+    let rig = Rig::new();
+    let (_, propose) = WAYS.last().unwrap();
+    rig.trial(
+        &format!("{propose}\ngit add x\ngit commit -qm mine || true"),
+        &[],
+    );
+    for word in ["clean", "hook"] {
+        let marker = rig.path(&format!("ran-{word}"));
+        assert!(
+            marker.exists(),
+            "{word} did not run: the other test shows nothing"
+        );
+    }
+}
+
+#[test]
 fn in_place_the_starting_branch_has_the_result() {
     for (name, propose) in &WAYS[..3] {
         let rig = Rig::new();

@@ -31,6 +31,9 @@ fn in_place_a_rewritten_commit_is_not_kept_as_measured() {
     hook(&rig, "pre-commit", "echo 77 > x; git add x");
     let trial = rig.trial("echo 5 > x", &["--in-place"]);
     assert_ne!(trial["outcome"], "kept", "{trial}");
+    // What was proposed and what the hook made of it were both measured.
+    assert_eq!(trial["readings"][0]["value"], 5.0, "{trial}");
+    assert_eq!(trial["readings"][1]["value"], 77.0, "{trial}");
     assert_eq!(rig.git(&["show", "main:x"]), "10\n");
     assert_eq!(rig.git(&["status", "--porcelain"]), "");
 }
@@ -50,5 +53,15 @@ fn in_place_a_refused_commit_loses_nothing() {
         assert!(rig.loopwright(&["diff", "1"]).contains("+5"));
         assert_eq!(rig.git(&["show", "main:x"]), "10\n");
         assert_eq!(rig.git(&["status", "--porcelain"]), "");
+        let why = trial["why"].as_str().unwrap();
+        assert!(why.contains("the commit was refused"), "{trial}");
+        // Once the trouble is gone, the improvement can still be had.
+        if refused_by_hook {
+            fs::remove_file(rig.repository().join(".git/hooks/pre-commit")).unwrap();
+        } else {
+            rig.git(&["config", "--unset", "commit.gpgsign"]);
+        }
+        rig.loopwright(&["adopt", "1"]);
+        assert_eq!(rig.git(&["show", "main:x"]), "5\n");
     }
 }
