@@ -7,7 +7,9 @@
 //!
 //! Where to look: [`event`] and [`batch`] are what is recorded, [`effect`] what is asked of the
 //! world, [`machine`] the door every kind of loop has, [`kernel`] the bookkeeping all kinds share,
-//! [`turn`] how one input becomes one batch, [`replay`] how a record is checked.
+//! [`turn`] how one input becomes one batch, [`replay`] how a record is checked, [`experiment`] the
+//! experiment loop, [`spec`] what a loop is, [`metric`] and [`guard`] what its numbers say, [`scrub`]
+//! what never gets into a record.
 
 pub mod batch;
 pub mod budget;
