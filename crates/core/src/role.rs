@@ -87,3 +87,14 @@ pub enum OnUnknown {
     /// Settle it as failed.
     Fail,
 }
+
+impl OnUnknown {
+    /// The word used in configuration and the record.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Ask => "ask",
+            Self::Fail => "fail",
+        }
+    }
+}

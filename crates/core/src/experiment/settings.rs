@@ -7,7 +7,7 @@ use crate::guard::{Guard, Rules, Tolerance};
 use crate::ids::BranchName;
 use crate::metric::{MetricName, Real};
 use crate::role::OnUnknown;
-use crate::spec::{self, ExperimentSpec, Goal, GuardSpec, LostPolicy, RuleSpec};
+use crate::spec::{self, ExperimentSpec, Goal, GuardSpec, RuleSpec};
 
 use super::rule::{RuleSettings, Threshold};
 
@@ -59,8 +59,8 @@ impl Settings {
             target: spec.target.map(real).transpose()?,
             propose_limit_us: spec.propose_limit_us,
             run_limit_us: spec.run_limit_us,
-            on_unknown_proposer: on_unknown(spec.on_unknown.proposer),
-            on_unknown_experiment: on_unknown(spec.on_unknown.experiment),
+            on_unknown_proposer: spec.on_unknown.proposer,
+            on_unknown_experiment: spec.on_unknown.experiment,
         })
     }
 
@@ -70,14 +70,6 @@ impl Settings {
             Goal::Minimize => value <= target,
             Goal::Maximize => value >= target,
         })
-    }
-}
-
-fn on_unknown(policy: LostPolicy) -> OnUnknown {
-    match policy {
-        LostPolicy::Retry => OnUnknown::Retry,
-        LostPolicy::Ask => OnUnknown::Ask,
-        LostPolicy::Fail => OnUnknown::Fail,
     }
 }
 
@@ -99,8 +91,8 @@ fn guard_of(spec: &GuardSpec) -> Result<Guard, String> {
     let rules = Rules {
         max_rise: tolerance(spec.max_rise)?,
         max_drop: tolerance(spec.max_drop)?,
-        max_rise_over_baseline: tolerance(spec.max_rise_from_baseline)?,
-        max_drop_under_baseline: tolerance(spec.max_drop_from_baseline)?,
+        max_rise_from_baseline: tolerance(spec.max_rise_from_baseline)?,
+        max_drop_from_baseline: tolerance(spec.max_drop_from_baseline)?,
         floor: real(spec.floor)?,
         ceiling: real(spec.ceiling)?,
     };

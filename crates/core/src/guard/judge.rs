@@ -187,13 +187,13 @@ fn breached(
             Direction::Rise,
             Reference::Baseline,
             baseline,
-            rules.max_rise_over_baseline,
+            rules.max_rise_from_baseline,
         ),
         (
             Direction::Drop,
             Reference::Baseline,
             baseline,
-            rules.max_drop_under_baseline,
+            rules.max_drop_from_baseline,
         ),
     ];
     let moved = moves

@@ -13,8 +13,8 @@ use crate::metric::{MetricName, NameError, Real, near_names};
 const RULE_NAMES: [&str; 6] = [
     "max_rise",
     "max_drop",
-    "max_rise_over_baseline",
-    "max_drop_under_baseline",
+    "max_rise_from_baseline",
+    "max_drop_from_baseline",
     "floor",
     "ceiling",
 ];
@@ -27,9 +27,9 @@ pub struct Rules {
     /// How far it may drop under the incumbent's value.
     pub max_drop: Option<Tolerance>,
     /// How far it may rise over the baseline's value, whatever happened in between.
-    pub max_rise_over_baseline: Option<Tolerance>,
+    pub max_rise_from_baseline: Option<Tolerance>,
     /// How far it may drop under the baseline's value, whatever happened in between.
-    pub max_drop_under_baseline: Option<Tolerance>,
+    pub max_drop_from_baseline: Option<Tolerance>,
     /// The lowest value allowed.
     pub floor: Option<Real>,
     /// The highest value allowed.
@@ -41,7 +41,7 @@ pub struct Rules {
 /// ```toml
 /// metric = "size"
 /// max_rise = "5%"                # to the incumbent
-/// max_rise_over_baseline = "20%"
+/// max_rise_from_baseline = "20%"
 /// ceiling = 4096
 /// ```
 ///
@@ -141,11 +141,11 @@ impl Rules {
         match rule {
             "max_rise" => set_tolerance(&mut self.max_rise, rule, value),
             "max_drop" => set_tolerance(&mut self.max_drop, rule, value),
-            "max_rise_over_baseline" => {
-                set_tolerance(&mut self.max_rise_over_baseline, rule, value)
+            "max_rise_from_baseline" => {
+                set_tolerance(&mut self.max_rise_from_baseline, rule, value)
             }
-            "max_drop_under_baseline" => {
-                set_tolerance(&mut self.max_drop_under_baseline, rule, value)
+            "max_drop_from_baseline" => {
+                set_tolerance(&mut self.max_drop_from_baseline, rule, value)
             }
             "floor" => set_limit(&mut self.floor, rule, value),
             "ceiling" => set_limit(&mut self.ceiling, rule, value),
@@ -167,9 +167,9 @@ impl Rules {
         let texts = [
             self.max_rise.map(|tolerance| tolerance.to_string()),
             self.max_drop.map(|tolerance| tolerance.to_string()),
-            self.max_rise_over_baseline
+            self.max_rise_from_baseline
                 .map(|tolerance| tolerance.to_string()),
-            self.max_drop_under_baseline
+            self.max_drop_from_baseline
                 .map(|tolerance| tolerance.to_string()),
             self.floor.map(|limit| limit.to_string()),
             self.ceiling.map(|limit| limit.to_string()),
@@ -245,9 +245,9 @@ struct Written {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_drop: Option<Tolerance>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    max_rise_over_baseline: Option<Tolerance>,
+    max_rise_from_baseline: Option<Tolerance>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    max_drop_under_baseline: Option<Tolerance>,
+    max_drop_from_baseline: Option<Tolerance>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     floor: Option<Real>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -262,16 +262,16 @@ impl TryFrom<Written> for Guard {
             metric,
             max_rise,
             max_drop,
-            max_rise_over_baseline,
-            max_drop_under_baseline,
+            max_rise_from_baseline,
+            max_drop_from_baseline,
             floor,
             ceiling,
         } = written;
         let rules = Rules {
             max_rise,
             max_drop,
-            max_rise_over_baseline,
-            max_drop_under_baseline,
+            max_rise_from_baseline,
+            max_drop_from_baseline,
             floor,
             ceiling,
         };
@@ -285,8 +285,8 @@ impl From<Guard> for Written {
         let Rules {
             max_rise,
             max_drop,
-            max_rise_over_baseline,
-            max_drop_under_baseline,
+            max_rise_from_baseline,
+            max_drop_from_baseline,
             floor,
             ceiling,
         } = rules;
@@ -294,8 +294,8 @@ impl From<Guard> for Written {
             metric,
             max_rise,
             max_drop,
-            max_rise_over_baseline,
-            max_drop_under_baseline,
+            max_rise_from_baseline,
+            max_drop_from_baseline,
             floor,
             ceiling,
         }

@@ -74,7 +74,7 @@ fn guards_with_tolerance() {
 
 #[test]
 fn small_steps_do_not_slip_past_the_baseline() {
-    let guards = guards(&["size: max_rise=5%, max_rise_over_baseline=20%"]);
+    let guards = guards(&["size: max_rise=5%, max_rise_from_baseline=20%"]);
     let baseline = values(&[("size", 100.0)]);
     let mut incumbent = baseline.clone();
     let mut kept = 0;
@@ -122,7 +122,7 @@ fn every_rule_in_words() {
         ),
         ("size: max_rise=3", 103.0, Some(100.0), None, held),
         (
-            "size: max_drop_under_baseline=0.5",
+            "size: max_drop_from_baseline=0.5",
             1.0,
             None,
             Some(2.0),
@@ -153,7 +153,7 @@ fn every_rule_in_words() {
         ),
         // An unknown reference judges nothing.
         (
-            "size: max_rise=0%, max_rise_over_baseline=0",
+            "size: max_rise=0%, max_rise_from_baseline=0",
             1e9,
             None,
             None,
@@ -231,15 +231,15 @@ fn a_refused_reading_says_why() {
 
 #[test]
 fn guards_are_read_from_text_and_toml() {
-    let toml = "metric = \"size\"\nmax_rise = \"5 %\"\nmax_rise_over_baseline = 20\nceiling = 4096\nfloor = \"0.5\"\n";
+    let toml = "metric = \"size\"\nmax_rise = \"5 %\"\nmax_rise_from_baseline = 20\nceiling = 4096\nfloor = \"0.5\"\n";
     let guard: Guard = toml::from_str(toml).unwrap();
     assert_eq!(
         guard.to_string(),
-        "size: max_rise=5%, max_rise_over_baseline=20, floor=0.5, ceiling=4096"
+        "size: max_rise=5%, max_rise_from_baseline=20, floor=0.5, ceiling=4096"
     );
     assert_eq!(guard.to_string().parse::<Guard>().unwrap(), guard);
     let json = serde_json::to_string(&guard).unwrap();
-    let expected = r#"{"metric":"size","max_rise":"5%","max_rise_over_baseline":"20","floor":"0.5","ceiling":"4096"}"#;
+    let expected = r#"{"metric":"size","max_rise":"5%","max_rise_from_baseline":"20","floor":"0.5","ceiling":"4096"}"#;
     assert_eq!(json, expected);
     assert_eq!(serde_json::from_str::<Guard>(&json).unwrap(), guard);
     assert_eq!(

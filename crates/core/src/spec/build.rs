@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::metric::MetricName;
 
+use crate::role::OnUnknown;
+
 use super::decimal::Decimal;
 use super::experiment::{
-    BudgetSpec, EXPERIMENT_SCHEMA, EnvPolicy, ExperimentSpec, Goal, LostPolicy, OnUnknownSpec,
-    RuleSpec,
+    BudgetSpec, EXPERIMENT_SCHEMA, EnvPolicy, ExperimentSpec, Goal, OnUnknownSpec, RuleSpec,
 };
 use super::file::is_plain_name;
 use super::guard::GuardSpec;
@@ -111,9 +112,9 @@ impl Builder<'_> {
             branch: self.branch(),
             in_place: self.switch("in_place"),
             on_unknown: OnUnknownSpec {
-                proposer: self.lost_policy("on_unknown.proposer"),
-                experiment: self.lost_policy("on_unknown.experiment"),
-                setup: self.lost_policy("on_unknown.setup"),
+                proposer: self.on_unknown("on_unknown.proposer"),
+                experiment: self.on_unknown("on_unknown.experiment"),
+                setup: self.on_unknown("on_unknown.setup"),
             },
         }
     }
@@ -383,11 +384,11 @@ impl Builder<'_> {
         branch
     }
 
-    fn lost_policy(&self, key: &str) -> LostPolicy {
+    fn on_unknown(&self, key: &str) -> OnUnknown {
         match self.text(key).as_deref() {
-            Some("ask") => LostPolicy::Ask,
-            Some("fail") => LostPolicy::Fail,
-            _ => LostPolicy::Retry,
+            Some("ask") => OnUnknown::Ask,
+            Some("fail") => OnUnknown::Fail,
+            _ => OnUnknown::Retry,
         }
     }
 }

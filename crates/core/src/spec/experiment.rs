@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::role::OnUnknown;
+
 use super::decimal::Decimal;
 use super::file::SPEC_FILE_NAME;
 use super::guard::GuardSpec;
@@ -69,28 +71,16 @@ pub enum EnvPolicy {
     Clean,
 }
 
-/// What to do about an effect whose outcome was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LostPolicy {
-    /// Do it again.
-    Retry,
-    /// Ask a person.
-    Ask,
-    /// Count it as failed.
-    Fail,
-}
-
-/// [`LostPolicy`] per role.
+/// [`OnUnknown`] per role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OnUnknownSpec {
     /// For proposals.
-    pub proposer: LostPolicy,
+    pub proposer: OnUnknown,
     /// For measurements.
-    pub experiment: LostPolicy,
+    pub experiment: OnUnknown,
     /// For the setup command.
-    pub setup: LostPolicy,
+    pub setup: OnUnknown,
 }
 
 /// What the loop may spend in its whole life; none is no limit.
@@ -292,17 +282,6 @@ impl EnvPolicy {
         match self {
             Self::Inherit => "inherit",
             Self::Clean => "clean",
-        }
-    }
-}
-
-impl LostPolicy {
-    /// The policy's word.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Retry => "retry",
-            Self::Ask => "ask",
-            Self::Fail => "fail",
         }
     }
 }

@@ -35,7 +35,7 @@ pub use build::Purpose;
 pub use decimal::{Decimal, NotANumber, Tolerance};
 pub use drift::{Drift, FieldChange};
 pub use experiment::{
-    BASIC_ENVIRONMENT, BudgetSpec, EXPERIMENT_SCHEMA, EnvPolicy, ExperimentSpec, Goal, LostPolicy,
+    BASIC_ENVIRONMENT, BudgetSpec, EXPERIMENT_SCHEMA, EnvPolicy, ExperimentSpec, Goal,
     OnUnknownSpec, RuleSpec,
 };
 pub use file::{LoopEntry, LoopFile, SPEC_FILE_NAME, is_plain_name};

@@ -1,6 +1,7 @@
 //! Reading `loopwright.toml`: what is understood, and what is said about the rest.
 
 use super::*;
+use crate::role::OnUnknown;
 
 fn complaints(text: &str) -> Vec<String> {
     let problems = LoopFile::parse("loopwright.toml", text).unwrap_err();
@@ -90,9 +91,9 @@ fn every_setting_is_understood() {
     assert_eq!(spec.env["RUST_LOG"], "off");
     assert!(spec.passes_variable("CUDA_HOME") && spec.passes_variable("PATH"));
     assert!(!spec.passes_variable("SECRET_TOKEN"));
-    assert_eq!(spec.on_unknown.proposer, LostPolicy::Ask);
-    assert_eq!(spec.on_unknown.experiment, LostPolicy::Fail);
-    assert_eq!(spec.on_unknown.setup, LostPolicy::Retry);
+    assert_eq!(spec.on_unknown.proposer, OnUnknown::Ask);
+    assert_eq!(spec.on_unknown.experiment, OnUnknown::Fail);
+    assert_eq!(spec.on_unknown.setup, OnUnknown::Retry);
     assert_eq!(spec.budget.steps, Some(16));
     assert_eq!(spec.budget.time_us, Some(5_400_000_000));
     assert_eq!(spec.budget.tokens, Some(2_000_000));
