@@ -303,9 +303,9 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
         match self.turn(vec![ended]) {
             Ok(_) => DriveError::Host(why),
             // That is why it couldn't, and says it better.
-            Err(DriveError::Append(error @ AppendError::Fenced { .. })) => {
-                DriveError::Append(error)
-            }
+            Err(DriveError::Append(
+                error @ (AppendError::Fenced { .. } | AppendError::Damaged(_)),
+            )) => DriveError::Append(error),
             Err(error) => DriveError::Host(format!("{why}; {error}")),
         }
     }

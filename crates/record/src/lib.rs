@@ -13,6 +13,7 @@
 //! | `snapshot`, `load` | folding a run, from a cached state where there is one |
 //! | `index` | events by kind, trial, key; following a run |
 //! | `runs` | listing runs, and what each is doing |
+//! | `presence` | whether the files are still those that were opened |
 //! | `lease`, `lock`, `holder` | one writer per run |
 //! | `running` | the supervisors in flight |
 //! | `blobs` | big values |
@@ -33,6 +34,7 @@ mod lease;
 mod load;
 mod lock;
 mod memory;
+mod presence;
 mod read;
 mod refs;
 mod report;

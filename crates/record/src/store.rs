@@ -15,6 +15,7 @@ use crate::blobs::Blobs;
 use crate::error::{AppendError, OpenError, ReadError, StorageError};
 use crate::index::KeySource;
 use crate::journal::{Along, Batches, Journal};
+use crate::presence::Presence;
 use crate::read::{self, BatchReader, run_row};
 use crate::running::Running;
 use crate::schema::{self, Access};
@@ -50,6 +51,7 @@ pub struct Store {
     blobs: Blobs,
     running: Running,
     keys: Option<KeySource>,
+    presence: Presence,
 }
 
 impl Store {
@@ -79,6 +81,7 @@ impl Store {
         }
         Ok(Self {
             blobs,
+            presence: Presence::of(&path),
             running: Running::new(folder.join(RUNNING)),
             folder: folder.to_owned(),
             mode,
@@ -148,7 +151,10 @@ impl Store {
 
 impl Journal for Store {
     fn append_with(&mut self, batch: &Batch, along: Along<'_>) -> Result<(), AppendError> {
-        append(&self.connection, self.keys.as_ref(), batch, along)
+        self.presence.check()?;
+        append(&self.connection, self.keys.as_ref(), batch, along)?;
+        self.presence.committed();
+        Ok(())
     }
 
     fn head(&self, run: &RunId) -> Result<Option<Head>, ReadError> {

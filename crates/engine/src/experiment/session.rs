@@ -20,7 +20,7 @@ use loopwright_record::{CheckoutLock, Holder, Lease, OpenMode, StartLock, Store,
 use uuid::Uuid;
 
 use crate::committer::{LEASE_TTL, StoreCommitter, now};
-use crate::driver::{Driver, Watcher};
+use crate::driver::{DriveError, Driver, Watcher};
 use crate::error::EngineError;
 use crate::hands::{Happenings, WorkerHands};
 use crate::project::{Project, check_not_lost};
@@ -249,8 +249,14 @@ impl Session {
             first.push(Given::new(kernel::kind::RUN_STARTED, &started));
         }
         let caps = serde_json::to_value(caps).expect("BUG: caps are plain data");
-        let driven = driver.invoke_with(first, caps)?;
+        let driven = driver.invoke_with(first, caps);
         drop(hands);
+        if let Err(DriveError::Host(_)) = &driven {
+            // Where it is the record itself that is broken, that is what has to be said.
+            let store = Store::open(&self.project.store, OpenMode::Read)?;
+            loopwright_record::load::<Experiment>(&store, &run_id)?;
+        }
+        let driven = driven?;
         self.store.close()?;
         Ok(SessionReport {
             run: run_id,

@@ -84,9 +84,6 @@ fn its_configuration_would_run_if_git_obeyed_it() {
 fn in_place_the_starting_branch_has_the_result() {
     for (name, propose) in &WAYS[..3] {
         let rig = Rig::new();
-        // Commands are not handed git's variables, so the identity has to be the repository's.
-        rig.git(&["config", "user.name", "A"]);
-        rig.git(&["config", "user.email", "a@example.org"]);
         let kept = rig.trial(propose, &["--in-place"]);
         assert_eq!(kept["outcome"], "kept", "{name}: {kept}");
         assert_eq!(rig.git(&["branch", "--show-current"]), "main\n", "{name}");

@@ -5,6 +5,7 @@ mod guards;
 mod hooks;
 mod leftovers;
 mod numbers;
+mod record_overwritten;
 mod referee;
 mod target;
 mod time_limit;

@@ -1,0 +1,65 @@
+//! Whether the journal's files are still those that were opened.
+//!
+//! A process that removes or replaces them under an open connection isn't noticed by SQLite: it goes
+//! on writing into files that have no name any more, and everything is lost at the end.
+
+use std::cell::Cell;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::error::StorageError;
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+/// The database and its write-ahead log as they were opened.
+#[derive(Debug)]
+pub(crate) struct Presence {
+    database: PathBuf,
+    log: PathBuf,
+    opened: Option<Identity>,
+    /// Known from the first commit on: SQLite makes the log when it needs it.
+    opened_log: Cell<Option<Identity>>,
+}
+
+impl Presence {
+    /// Notes which file an open connection has.
+    pub(crate) fn of(database: &Path) -> Self {
+        let mut log = database.as_os_str().to_owned();
+        log.push("-wal");
+        Self {
+            database: database.to_owned(),
+            log: log.into(),
+            opened: identity(database),
+            opened_log: Cell::new(None),
+        }
+    }
+
+    /// Notes which log a commit has just gone to.
+    pub(crate) fn committed(&self) {
+        if self.opened_log.get().is_none() {
+            self.opened_log.set(identity(&self.log));
+        }
+    }
+
+    /// Refuses where a file has been removed or replaced.
+    pub(crate) fn check(&self) -> Result<(), StorageError> {
+        let log = self.opened_log.get();
+        let gone = identity(&self.database) != self.opened
+            || (log.is_some() && identity(&self.log) != log);
+        if !gone {
+            return Ok(());
+        }
+        Err(StorageError::Damaged(format!(
+            "{} was removed or replaced while it was written to",
+            self.database.display()
+        )))
+    }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    fs::metadata(path)
+        .ok()
+        .map(|found| (found.dev(), found.ino()))
+}
