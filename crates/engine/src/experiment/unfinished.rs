@@ -44,10 +44,19 @@ pub fn unfinished(store: &Store, run: &RunId) -> Result<Option<Unfinished>, Engi
     let caps: Caps =
         serde_json::from_value(body.caps).map_err(|error| refuse(format!("run {run}: {error}")))?;
     let mut decided = 0;
+    let mut retried = false;
     for entry in store.events_of_kind(run, kind::TRIAL_DECIDED, Select::after(begun.seq))? {
         let trial: Decided =
             kernel::body(&entry.sealed.event).map_err(|error| refuse(error.to_string()))?;
         decided += u64::from(trial.origin != Origin::Baseline);
+        retried |= matches!(trial.origin, Origin::Retry { .. });
+    }
+    if retried {
+        // What is left of a retry after its decision (confirming the target) tries nothing again.
+        return Ok(Some(Unfinished {
+            purpose: Purpose::Run,
+            trials_left: Some(0),
+        }));
     }
     Ok(Some(Unfinished {
         purpose: match caps.mode {
