@@ -6,11 +6,11 @@ use loopwright_engine::experiment::Purpose;
 
 use crate::exit_code::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, talk};
+use crate::output::Output;
 use crate::place::Common;
-use crate::settings::{SettingFlags, settle};
+use crate::settings::SettingFlags;
 
-use super::drive::{Drive, workdir};
+use super::drive::start;
 
 /// Measure the project as it stands, and record it as what the loop starts from
 ///
@@ -24,25 +24,12 @@ pub struct Arguments {
 
 /// Measures the baseline.
 pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Exit, Failure> {
-    let project = common.project()?;
-    let settled = settle(
-        &common.directory(),
-        &project.user.top,
-        common.loop_name.as_deref(),
-        &arguments.settings,
-    )?;
-    for notice in &settled.resolved.notices {
-        talk(&format!("note: {notice}"));
-    }
-    let spec = settled.specification(spec::Purpose::Measure)?;
-    Drive {
-        workdir: workdir(&project, settled.file.as_deref()),
-        project: &project,
-        spec,
-        fresh: true,
-        purpose: Purpose::Baseline,
-        force: false,
-        loop_words: common.loop_words(),
-    }
-    .go(output)
+    let settings = &arguments.settings;
+    start(
+        common,
+        output,
+        settings,
+        spec::Purpose::Measure,
+        Purpose::Baseline,
+    )
 }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use loopwright_core::ids::LoopName;
-use loopwright_core::spec::ExperimentSpec;
+use loopwright_core::spec::{self, ExperimentSpec};
 use loopwright_engine::experiment::{KEYS, Purpose, Request, Session, SessionReport};
 use loopwright_engine::views::{LoopStatus, TrialRow, status_of, trial_row, visit_lines};
 use loopwright_engine::{Happenings, Project};
@@ -15,7 +15,9 @@ use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::output::{Output, one_line, talk};
+use crate::place::Common;
 use crate::progress::Progress;
+use crate::settings::{SettingFlags, settle};
 use crate::signals;
 use crate::trial_line::{best_text, counts_text};
 
@@ -45,6 +47,37 @@ pub fn workdir(project: &Project, file: Option<&Path>) -> String {
         Some(below) => below.to_string_lossy().into_owned(),
         None => project.user.prefix.to_string(),
     }
+}
+
+/// Drives a loop with settings and commit read anew: what `run` and `baseline` do.
+pub fn start(
+    common: &Common,
+    output: &Output,
+    settings: &SettingFlags,
+    needs: spec::Purpose,
+    purpose: Purpose,
+) -> Result<Exit, Failure> {
+    let project = common.project()?;
+    let settled = settle(
+        &common.directory(),
+        &project.user.top,
+        common.loop_name.as_deref(),
+        settings,
+    )?;
+    for notice in &settled.resolved.notices {
+        talk(&format!("note: {notice}"));
+    }
+    let spec = settled.specification(needs)?;
+    Drive {
+        workdir: workdir(&project, settled.file.as_deref()),
+        project: &project,
+        spec,
+        fresh: true,
+        purpose,
+        force: false,
+        loop_words: common.loop_words(),
+    }
+    .go(output)
 }
 
 impl Drive<'_> {
