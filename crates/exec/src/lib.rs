@@ -1,8 +1,8 @@
 //! Running one outside command under a supervisor.
 //!
 //! Every outside command of Loopwright (a measurement, a proposal, a set-up
-//! step, an agent) is started here. The engine re-executes its own binary as a
-//! small **supervisor** in a session of its own; the supervisor starts the
+//! step, an agent) is started here, by a small **supervisor** in a session of its
+//! own: a copy of a process that re-executed the engine's binary. It starts the
 //! command inside the strongest fence the system offers, ends the whole
 //! *family* (the command and everything it ever started) when the command
 //! ends, when its time is up, when it is asked to, or when the engine dies,
@@ -15,6 +15,7 @@
 //! | `reader` | the engine's side: read to the end |
 //! | `capture` | bounded memory for output, and the spill file |
 //! | `finished` | what came of it |
+//! | `fork_server` | what supervisors are copies of |
 //! | `protocol` | what engine and supervisor say to each other |
 //! | `supervisor` | the supervisor's entry and its choice of fence |
 //! | `leader` | the loop that starts the command and outlives its family |
@@ -35,6 +36,7 @@ mod capture;
 mod command;
 mod family;
 mod finished;
+mod fork_server;
 mod leader;
 mod orphan;
 mod procfs;
@@ -47,8 +49,9 @@ mod sys;
 pub use capture::{Capture, Captured, Spill, SpillInfo};
 pub use command::{Command, Environment, Isolation, Program, Stdin, Streams};
 pub use finished::{Containment, Ending, Finished, Leftover};
+pub use fork_server::Supervisor;
 pub use orphan::{Ended, OrphanError, SupervisorId, end_orphans};
 pub use procfs::{boot_id, process_alive, start_time_of};
 pub use reader::Observer;
-pub use running::{Running, StartError, StopHow, Stopper, Supervisor, start};
+pub use running::{Running, StartError, StopHow, Stopper, start};
 pub use supervisor::{SUPERVISE_ARGUMENT, supervisor_main};

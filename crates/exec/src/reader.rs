@@ -7,13 +7,14 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Child, ExitStatus};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, Shutdown};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
 use crate::capture::{Capture, Keeper};
 use crate::finished::{Ending, Finished};
@@ -59,7 +60,7 @@ pub(crate) struct Reader {
     keeper: Keeper,
     errors: Option<(OwnedFd, Keeper)>,
     control: Arc<UnixStream>,
-    child: Child,
+    child: Pid,
     /// Readable once the supervisor has ended; `None` on an old kernel.
     end_fd: Option<OwnedFd>,
     id: SupervisorId,
@@ -75,7 +76,7 @@ pub(crate) struct Sources {
     pub(crate) output: OwnedFd,
     pub(crate) errors: Option<OwnedFd>,
     pub(crate) control: Arc<UnixStream>,
-    pub(crate) child: Child,
+    pub(crate) child: Pid,
     pub(crate) id: SupervisorId,
 }
 
@@ -108,7 +109,7 @@ impl Reader {
         Self {
             keeper: Keeper::new(capture),
             errors: errors.map(|pipe| (pipe, Keeper::without_spill(capture))),
-            end_fd: pidfd_open(Pid::from_child(&sources.child), PidfdFlags::empty()).ok(),
+            end_fd: pidfd_open(sources.child, PidfdFlags::empty()).ok(),
             output: sources.output,
             control: sources.control,
             child: sources.child,
@@ -136,7 +137,7 @@ impl Reader {
             Some(_) => None,
             None => self.end_lost_family(),
         };
-        let status = self.child.wait();
+        let status = collect(self.child);
         // Nobody is left to write: what the pipes hold is the rest. (Bounded, lest
         // a survivor of a weak fence writes for ever.)
         for source in [Source::Output, Source::Errors] {
@@ -277,6 +278,17 @@ impl Reader {
             }
         }
         finished
+    }
+}
+
+/// Waits for a child of ours that has ended or is about to.
+fn collect(child: Pid) -> io::Result<ExitStatus> {
+    loop {
+        match waitpid(Some(child), WaitOptions::empty()) {
+            Ok(Some((_, status))) => return Ok(ExitStatus::from_raw(status.as_raw())),
+            Ok(None) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
 }
 

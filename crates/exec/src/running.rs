@@ -9,46 +9,24 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process;
 use std::sync::Arc;
 
 use rustix::fs::{MemfdFlags, OFlags, SeekFrom};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Pid;
 
 use crate::command::{Command, Program, Stdin, Streams};
 use crate::finished::Finished;
+use crate::fork_server::{Refusal, Supervisor};
 use crate::orphan::SupervisorId;
 use crate::procfs;
 use crate::protocol::{Request, STOP_AT_ONCE, STOP_GENTLY};
 use crate::reader::{Observer, Reader, Sources};
-use crate::supervisor::SUPERVISE_ARGUMENT;
 
 /// Room in a pipe, so that a talkative command and the reader take fewer turns.
 const PIPE_BYTES: usize = 256 * 1024;
-
-/// What is executed as supervisor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Supervisor {
-    program: PathBuf,
-}
-
-impl Supervisor {
-    /// The binary this process runs, even if its file was replaced meanwhile. Its
-    /// `main` must call [`supervisor_main`](crate::supervisor_main).
-    pub fn this_program() -> Self {
-        Self::program("/proc/self/exe")
-    }
-
-    /// Another binary whose `main` does.
-    pub fn program(path: impl Into<PathBuf>) -> Self {
-        Self {
-            program: path.into(),
-        }
-    }
-}
 
 /// Why a command's supervisor couldn't be started. (What keeps the command
 /// itself from running is an [`Ending`](crate::Ending).)
@@ -161,40 +139,19 @@ pub fn start(
         Stdin::Null => None,
         Stdin::Bytes(bytes) => Some(file_in_memory(bytes).map_err(resources("input"))?),
     };
-    let (control, theirs) = UnixStream::pair().map_err(resources("socket"))?;
-    let (output, output_writer) = pipe().map_err(resources("pipe"))?;
-    let (errors, errors_writer) = match command.streams {
-        Streams::Merged => (None, output_writer.try_clone()),
-        Streams::Separate => {
-            let (errors, writer) = pipe().map_err(resources("pipe"))?;
-            (Some(errors), Ok(writer))
-        }
-    };
-    let errors_writer = errors_writer.map_err(resources("pipe"))?;
-    let child = process::Command::new(&supervisor.program)
-        .arg0("loopwright")
-        .arg(SUPERVISE_ARGUMENT)
-        .stdin(OwnedFd::from(theirs))
-        .stdout(output_writer)
-        .stderr(errors_writer)
-        // No signal of the terminal reaches it from here on: see `supervisor`.
-        .process_group(0)
-        .spawn()
-        .map_err(|source| StartError::Supervisor {
-            program: supervisor.program.clone(),
-            source,
-        })?;
+    let (channels, child) = launch(command.streams, supervisor)?;
+    let pid = child.as_raw_pid() as u32;
     let id = SupervisorId {
-        pid: child.id(),
+        pid,
         // Unreaped, so that it is there even if it has ended already.
-        start_time: procfs::start_time_of(child.id()).unwrap_or_default(),
+        start_time: procfs::start_time_of(pid).unwrap_or_default(),
         boot_id: procfs::boot_id().to_owned(),
     };
     let message = request(&command).encode();
-    let control = Arc::new(control);
+    let control = Arc::new(channels.control);
     let sources = Sources {
-        output,
-        errors,
+        output: channels.output,
+        errors: channels.errors,
         control: Arc::clone(&control),
         child,
         id: id.clone(),
@@ -207,6 +164,55 @@ pub fn start(
         control,
         reader: Some(reader),
     })
+}
+
+/// The engine's ends of what connects it with a supervisor.
+struct Channels {
+    control: UnixStream,
+    output: OwnedFd,
+    errors: Option<OwnedFd>,
+}
+
+/// A new supervisor and the channels to it. A fork server that somebody killed
+/// is replaced, once, and everything is made anew with it.
+fn launch(streams: Streams, supervisor: &Supervisor) -> Result<(Channels, Pid), StartError> {
+    let mut is_second = false;
+    loop {
+        match attempt(streams, supervisor)? {
+            Ok(launched) => return Ok(launched),
+            Err(Refusal::Gone) if !is_second => is_second = true,
+            Err(refusal) => {
+                return Err(StartError::Supervisor {
+                    program: supervisor.path().to_owned(),
+                    source: refusal.into_error(),
+                });
+            }
+        }
+    }
+}
+
+fn attempt(
+    streams: Streams,
+    supervisor: &Supervisor,
+) -> Result<Result<(Channels, Pid), Refusal>, StartError> {
+    let (control, theirs) = UnixStream::pair().map_err(resources("socket"))?;
+    let (output, output_writer) = pipe().map_err(resources("pipe"))?;
+    let (errors, errors_writer) = match streams {
+        Streams::Merged => (None, None),
+        Streams::Separate => {
+            let (errors, writer) = pipe().map_err(resources("pipe"))?;
+            (Some(errors), Some(writer))
+        }
+    };
+    // Their ends are closed here at the end: a supervisor's end has to be seen.
+    let errors_end = errors_writer.as_ref().unwrap_or(&output_writer);
+    let child = supervisor.fork([theirs.as_fd(), output_writer.as_fd(), errors_end.as_fd()]);
+    let channels = Channels {
+        control,
+        output,
+        errors,
+    };
+    Ok(child.map(|child| (channels, child)))
 }
 
 fn request(command: &Command) -> Request {

@@ -1,6 +1,6 @@
 //! The supervisor's entry, and its choice of fence.
 //!
-//! The engine's binary re-executed with [`SUPERVISE_ARGUMENT`]: descriptor 0 is
+//! A copy of the fork server (see `fork_server`): descriptor 0 is
 //! a socket to the engine, 1 and 2 are the command's output. It has one thread,
 //! a session of its own, and obeys nobody but the engine.
 //!
@@ -30,6 +30,7 @@ use rustix::process::{
 use crate::command::Isolation;
 use crate::family::Family;
 use crate::finished::Containment;
+use crate::fork_server::{Role, serve};
 use crate::leader::{Preparation, lead, send};
 use crate::orphan::{FAMILY_MARK, family_mark};
 use crate::procfs;
@@ -39,27 +40,37 @@ use crate::sys::{self, Status};
 /// The first argument that makes a binary a supervisor: see [`supervisor_main`].
 pub const SUPERVISE_ARGUMENT: &str = "__supervise";
 
-/// What the supervisor does: to be called first thing in `main`, before
+/// What such a binary does: to be called first thing in `main`, before
 /// threads, argument parsing and open files, when the first argument is
-/// [`SUPERVISE_ARGUMENT`]. It runs one command for the engine on the other end
-/// of its standard input.
+/// [`SUPERVISE_ARGUMENT`]. It is the fork server of the engine on the other end
+/// of its standard input; its copies, which come back from here too, run one
+/// command each.
 pub fn supervisor_main() -> ExitCode {
     sys::close_inherited();
     sys::be_deaf();
     leave_session();
     // Executed by way of /proc, it would be listed as "exe".
+    let _ = rustix::thread::set_name(c"loopwright-fork");
+    let done = match serve(rustix::stdio::stdin()) {
+        Ok(Role::Supervisor) => supervisor(),
+        Ok(Role::Server) => Ok(()),
+        Err(error) => Err(error.to_string()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => refuse(&why),
+    }
+}
+
+fn supervisor() -> Result<(), String> {
+    leave_session();
     let _ = rustix::thread::set_name(c"loopwright-sup");
     let control = rustix::stdio::stdin();
-    let (body, stdin) = match receive(control) {
-        Ok(received) => received,
-        Err(error) => return refuse(&error.to_string()),
-    };
-    let Some(request) = Request::decode(&body) else {
-        return refuse("the request is damaged or of another version");
-    };
+    let (body, stdin) = receive(control).map_err(|error| error.to_string())?;
+    let request = Request::decode(&body).ok_or("the request is damaged or of another version")?;
     drop(body);
     supervise(control, &request, stdin);
-    ExitCode::SUCCESS
+    Ok(())
 }
 
 /// Only somebody who started this by hand sees it, or a broken installation.
@@ -69,8 +80,8 @@ fn refuse(why: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Leaves the engine's session, and with it the terminal. The engine started
-/// us as the leader of a process group of our own, so that no signal of the
+/// Leaves the session one was started in, and with it any terminal. The fork
+/// server is the leader of a process group of its own, so that no signal of the
 /// terminal comes between; a leader has to leave its group first.
 fn leave_session() {
     if setsid().is_ok() {

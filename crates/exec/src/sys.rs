@@ -1,6 +1,6 @@
 //! The only unsafe code: system calls that have no safe wrapper.
 //!
-//! Everything here runs in the supervisor, which has exactly one thread. Each block says why it is sound; each function is as small as
+//! Everything here runs in the fork server and its copies, which have exactly one thread. Each block says why it is sound; each function is as small as
 //! its system call.
 #![expect(
     unsafe_code,
@@ -37,6 +37,31 @@ pub(crate) struct Usage {
     pub(crate) user: Duration,
     pub(crate) system: Duration,
     pub(crate) max_rss_bytes: u64,
+}
+
+/// Copies this process; the copy is a child of its parent, as this process is.
+/// `None` in the copy, its process id in the original.
+///
+/// The caller must have one thread, or the copy may find locks held for ever.
+pub(crate) fn fork_sibling() -> io::Result<Option<i32>> {
+    // SAFETY: no memory is shared, and no stack is given: both go on from here.
+    // The caller's one thread holds no lock, and the C library keeps nothing of
+    // a thread that it would have to be told of (it asks for its numbers anew).
+    let pid = unsafe {
+        libc::syscall(
+            libc::SYS_clone,
+            libc::CLONE_PARENT | libc::SIGCHLD,
+            0,
+            0,
+            0,
+            0,
+        )
+    };
+    match pid {
+        0 => Ok(None),
+        pid if pid > 0 => Ok(Some(pid as i32)),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Room for the namespace's first process. It reads `/proc` and starts one

@@ -176,12 +176,37 @@ fn a_supervisor_that_is_none_is_an_error_not_a_hang() {
     let error = start(shell("true"), None, &Supervisor::program("/no/such/binary")).unwrap_err();
     assert!(matches!(error, StartError::Supervisor { .. }));
     assert!(error.to_string().contains("/no/such/binary"), "{error}");
-    let running = start(shell("true"), None, &Supervisor::program("/bin/false")).unwrap();
-    let finished = running.wait();
-    let Ending::SupervisorLost { detail } = &finished.ending else {
-        panic!("{:?}", finished.ending);
-    };
-    assert!(detail.contains("exit status: 1"), "{detail}");
+    let error = start(shell("true"), None, &Supervisor::program("/bin/false")).unwrap_err();
+    assert!(matches!(error, StartError::Supervisor { .. }));
+    assert!(
+        error.to_string().contains("/bin/false: it ended at once"),
+        "{error}"
+    );
+}
+
+/// The command finds the fork server beside its own supervisor and kills it.
+#[test]
+fn a_killed_fork_server_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let killed = folder.path().join("killed");
+    let line = format!(
+        r#"engine=$(sed -n 's/^PPid:.//p' /proc/$PPID/status)
+        for status in $(grep -lx "PPid:.$engine" /proc/[0-9]*/status); do
+            if grep -qx 'Name:.loopwright-fork' "$status"; then
+                number=${{status#/proc/}}; kill -9 "${{number%/status}}"; echo yes >> {0}
+            fi
+        done 2>/dev/null"#,
+        killed.display()
+    );
+    let after = folder.path().join("after");
+    let next = format!("echo done > {}", after.display());
+    let engine = std::process::Command::new(support::HELPER)
+        .args(["engine", "subreaper-only", &line, &next])
+        .output()
+        .unwrap();
+    assert!(engine.status.success(), "{engine:?}");
+    assert_eq!(std::fs::read_to_string(killed).unwrap(), "yes\n");
+    assert_eq!(std::fs::read_to_string(after).unwrap(), "done\n");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! What the tests and the example execute as supervisor, and a tiny engine for
 //! them to kill.
 //!
-//! `… __supervise` is a supervisor. `… engine ISOLATION LINE` starts a command
-//! the way an engine does, with itself as supervisor, prints the supervisor's
-//! identity as JSON and waits.
+//! `… __supervise` is a fork server. `… engine ISOLATION LINE…` starts commands
+//! the way an engine does, one after the other, with itself as supervisor; it
+//! prints each supervisor's identity as JSON and waits.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,21 +16,22 @@ fn main() -> ExitCode {
         Some(SUPERVISE_ARGUMENT) => supervisor_main(),
         Some("engine") => {
             let isolation = arguments.next().expect("an isolation");
-            engine(&isolation, &arguments.next().expect("a line"));
+            let supervisor = Supervisor::this_program();
+            arguments.for_each(|line| engine(&isolation, &line, &supervisor));
             ExitCode::SUCCESS
         }
         _ => ExitCode::from(2),
     }
 }
 
-fn engine(isolation: &str, line: &str) {
+fn engine(isolation: &str, line: &str, supervisor: &Supervisor) {
     let mut command = Command::shell(line, ".");
     command.isolation = match isolation {
         "auto" => Isolation::Auto,
         "without-namespace" => Isolation::WithoutNamespace,
         _ => Isolation::SubreaperOnly,
     };
-    let running = start(command, None, &Supervisor::this_program()).expect("started");
+    let running = start(command, None, supervisor).expect("started");
     let id = serde_json_line(&running);
     let mut out = std::io::stdout();
     out.write_all(id.as_bytes()).expect("written");
