@@ -72,11 +72,9 @@ impl CommandRunner {
             path: spill.clone(),
             limit_bytes: self.output_bytes_max,
         });
-        let running = match exec::start(command, observer, &self.supervisor) {
-            Ok(running) => running,
-            Err(error) => return Ok(not_started(&error.to_string())),
-        };
-        let id = running.id();
+        // That no supervisor can be had is the host's fault, never the trial's.
+        let held = exec::hold(command, observer, &self.supervisor)?;
+        let id = held.id();
         self.running.add(&RunningCommand {
             run: announced.run.clone(),
             effect: announced.effect.clone(),
@@ -85,6 +83,9 @@ impl CommandRunner {
             start_time: id.start_time,
             boot_id: id.boot_id.clone(),
         })?;
+        // Only now: whoever comes after a crash must know of everything that runs.
+        loopwright_record::crash_point!("command.noted");
+        let running = held.release();
         loopwright_record::crash_point!("command.running");
         control.running(running.stopper());
         let finished = running.wait();
@@ -169,23 +170,6 @@ trait IntoParts {
 impl IntoParts for (std::borrow::Cow<'_, str>, usize) {
     fn into_parts(self) -> (String, u64) {
         (self.0.into_owned(), self.1 as u64)
-    }
-}
-
-fn not_started(why: &str) -> CommandRun {
-    CommandRun {
-        ran: Ran {
-            ended: Ended::Broken {
-                why: why.to_owned(),
-            },
-            tail: String::new(),
-            output_blob: None,
-            leftovers: Vec::new(),
-            containment: String::new(),
-        },
-        usage: Usage::default(),
-        stopped: false,
-        scrubbed: 0,
     }
 }
 

@@ -50,6 +50,9 @@ pub enum EngineError {
     /// The checkouts in which trees are measured.
     #[error(transparent)]
     Arms(#[from] ArmsError),
+    /// No command can be started.
+    #[error(transparent)]
+    Start(#[from] loopwright_exec::StartError),
     /// Anything else of the file system.
     #[error("{what}: {error}")]
     Io {

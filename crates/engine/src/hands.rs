@@ -4,6 +4,7 @@
 //! Effects run at once are the business of later workers; the driver doesn't know how many there
 //! are.
 
+use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -54,11 +55,16 @@ pub struct Control {
 
 #[derive(Default)]
 struct Shared {
-    /// The effect being performed.
-    effect: Option<EffectId>,
-    /// Stops its running command.
+    /// What was ordered and has not come to its end; the first is being performed.
+    orders: VecDeque<Order>,
+    /// Stops the running command of the first.
     stopper: Option<Stopper>,
-    /// Whether it was asked to stop.
+}
+
+/// An effect between its order and its end. A stop asked for before the worker comes to it
+/// counts all the same.
+struct Order {
+    effect: EffectId,
     stop: Option<Haste>,
 }
 
@@ -71,7 +77,7 @@ impl Control {
     /// meanwhile, it is done at once.
     pub fn running(&self, stopper: Stopper) {
         let mut shared = self.lock();
-        if let Some(haste) = shared.stop {
+        if let Some(haste) = shared.orders.front().and_then(|order| order.stop) {
             stopper.stop(how(haste));
         }
         shared.stopper = Some(stopper);
@@ -82,25 +88,42 @@ impl Control {
         self.lock().stopper = None;
     }
 
-    /// Whether a stop was asked for.
+    /// Whether a stop was asked for: to be looked at before each long step.
     pub fn is_stopping(&self) -> bool {
-        self.lock().stop.is_some()
+        let shared = self.lock();
+        shared
+            .orders
+            .front()
+            .is_some_and(|order| order.stop.is_some())
     }
 
-    fn begin(&self, effect: &EffectId) {
-        *self.lock() = Shared {
-            effect: Some(effect.clone()),
-            ..Shared::default()
-        };
+    fn ordered(&self, effect: &EffectId) {
+        self.lock().orders.push_back(Order {
+            effect: effect.clone(),
+            stop: None,
+        });
+    }
+
+    fn performed(&self) {
+        let mut shared = self.lock();
+        shared.orders.pop_front();
+        shared.stopper = None;
     }
 
     fn stop(&self, effect: &EffectId, haste: Haste) {
         let mut shared = self.lock();
-        if shared.effect.as_ref() != Some(effect) || shared.stop >= Some(haste) {
+        // The newest of that name: an earlier attempt, stopped before, may still be ending.
+        let found = shared
+            .orders
+            .iter()
+            .rposition(|order| order.effect == *effect);
+        let Some(at) = found else { return };
+        let order = &mut shared.orders[at];
+        if order.stop >= Some(haste) {
             return;
         }
-        shared.stop = Some(haste);
-        if let Some(stopper) = &shared.stopper {
+        order.stop = Some(haste);
+        if let (0, Some(stopper)) = (at, &shared.stopper) {
             stopper.stop(how(haste));
         }
     }
@@ -181,8 +204,13 @@ impl<'a> WorkerHands<'a> {
         let (sender, on_worker) = (happenings.sender.clone(), control.clone());
         let work = move || {
             for announced in inbox {
-                on_worker.begin(&announced.effect);
-                let performed = performer.perform(&announced, &on_worker);
+                let performed = if on_worker.is_stopping() {
+                    let usage = Usage::default().free_of_charge();
+                    Performed::Stopped { usage }
+                } else {
+                    performer.perform(&announced, &on_worker)
+                };
+                on_worker.performed();
                 if sender.send(happening(announced, performed)).is_err() {
                     return;
                 }
@@ -236,6 +264,7 @@ fn happening(announced: Announced, performed: Performed) -> Happening {
 
 impl Hands for WorkerHands<'_> {
     fn begin(&mut self, announced: Announced) {
+        self.control.ordered(&announced.effect);
         let sent = self
             .orders
             .as_ref()
@@ -287,5 +316,72 @@ impl Drop for WorkerHands<'_> {
             // A worker that panicked has said so on stderr.
             let _ = worker.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use loopwright_core::event::Scope;
+    use loopwright_core::ids::RunId;
+    use loopwright_core::role::Role;
+
+    /// Says that it began, then waits to be let go.
+    struct Slow {
+        began: Sender<()>,
+        go: Receiver<()>,
+    }
+
+    impl Performer for Slow {
+        fn perform(&mut self, announced: &Announced, control: &Control) -> Performed {
+            assert_eq!(
+                announced.effect.as_str(),
+                "first",
+                "a stopped effect was begun"
+            );
+            self.began.send(()).unwrap();
+            self.go.recv().unwrap();
+            assert!(control.is_stopping());
+            Performed::Broken {
+                why: "done".to_owned(),
+            }
+        }
+    }
+
+    fn announced(effect: &str) -> Announced {
+        Announced {
+            run: RunId::new("0198c0de-0000-7000-8000-000000000001").unwrap(),
+            effect: EffectId::new(effect),
+            role: Role::Actor,
+            attempt: 1,
+            epoch: 1,
+            scope: Scope::default(),
+            request: serde_json::Value::Null,
+            announced_at: Micros::default(),
+        }
+    }
+
+    #[test]
+    fn a_stop_counts_before_the_worker_comes_to_the_effect() {
+        let (began, has_begun) = mpsc::channel();
+        let (let_go, go) = mpsc::channel();
+        let performer = Box::new(Slow { began, go });
+        let renew = Box::new(|| Ok(()));
+        let mut hands = WorkerHands::new(Happenings::default(), performer, renew).unwrap();
+        hands.begin(announced("first"));
+        hands.begin(announced("second"));
+        has_begun.recv().unwrap();
+        hands.stop(&EffectId::new("second"), Haste::Gently);
+        hands.stop(&EffectId::new("first"), Haste::Gently);
+        let_go.send(()).unwrap();
+        assert!(matches!(hands.wait(None), Happening::Broken { why } if why == "done"));
+        let stopped = hands.wait(None);
+        assert!(
+            matches!(&stopped, Happening::Stopped { effect, .. } if effect.as_str() == "second"),
+            "{stopped:?}"
+        );
+        // And one that is stopped in the same breath as it is begun.
+        hands.begin(announced("third"));
+        hands.stop(&EffectId::new("third"), Haste::Gently);
     }
 }

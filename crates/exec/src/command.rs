@@ -37,6 +37,10 @@ pub struct Command {
     pub capture: Capture,
     /// How the family is fenced in.
     pub isolation: Isolation,
+    /// Files and folders the family can't write, with all below. Held where the
+    /// fence is a namespace; [`Finished::containment_note`](crate::Finished) says if
+    /// it isn't. What isn't there is passed over.
+    pub read_only: Vec<PathBuf>,
 }
 
 impl Command {
@@ -72,6 +76,7 @@ impl Command {
             streams: Streams::Merged,
             capture: Capture::default(),
             isolation: Isolation::Auto,
+            read_only: Vec::new(),
         }
     }
 }

@@ -53,5 +53,5 @@ pub use fork_server::Supervisor;
 pub use orphan::{Ended, OrphanError, SupervisorId, end_orphans};
 pub use procfs::{boot_id, process_alive, start_time_of};
 pub use reader::Observer;
-pub use running::{Running, StartError, StopHow, Stopper, start};
+pub use running::{Held, Running, StartError, StopHow, Stopper, hold, start};
 pub use supervisor::{SUPERVISE_ARGUMENT, supervisor_main};

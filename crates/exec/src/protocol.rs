@@ -16,7 +16,7 @@ use crate::command::{Environment, Isolation};
 use crate::finished::{Containment, Leftover};
 
 /// Changed whenever anything below changes.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// A stop byte: SIGTERM, the grace, SIGKILL.
 pub(crate) const STOP_GENTLY: u8 = b'g';
@@ -36,6 +36,7 @@ pub(crate) struct Request {
     pub(crate) grace: Duration,
     pub(crate) linger: Duration,
     pub(crate) isolation: Isolation,
+    pub(crate) read_only: Vec<PathBuf>,
 }
 
 /// The fence a command runs in, and why no stronger one was had.
@@ -107,6 +108,10 @@ impl Request {
             Isolation::WithoutNamespace => 1,
             Isolation::SubreaperOnly => 2,
         });
+        out.count(self.read_only.len());
+        self.read_only
+            .iter()
+            .for_each(|path| out.text(path.as_os_str()));
         out.message()
     }
 
@@ -141,6 +146,7 @@ impl Request {
                 2 => Isolation::SubreaperOnly,
                 _ => return None,
             },
+            read_only: input.list(|input| input.text().map(PathBuf::from))?,
         })
     }
 }

@@ -129,12 +129,57 @@ impl std::fmt::Debug for Running {
     }
 }
 
+/// A command whose supervisor is there and waits for the word. Dropping it ends
+/// the supervisor; the command is never run.
+#[derive(Debug)]
+pub struct Held {
+    running: Option<Running>,
+    message: Vec<u8>,
+    stdin: Option<OwnedFd>,
+}
+
+impl Held {
+    /// Which supervisor: to be noted down before the command is let go, so that
+    /// whoever comes after a crash knows of it.
+    pub fn id(&self) -> &SupervisorId {
+        let running = self.running.as_ref();
+        &running.expect("BUG: it is taken at its end only").id
+    }
+
+    /// Lets the command go.
+    pub fn release(mut self) -> Running {
+        let running = self.running.take();
+        let running = running.expect("BUG: a held command is released once");
+        // If it can't be told it has ended: the reader finds out why.
+        let _ = send_request(&running.control, &self.message, self.stdin.as_ref());
+        running
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(running) = &self.running {
+            // It waits for a request, not for a word to stop.
+            let _ = running.control.shutdown(std::net::Shutdown::Write);
+        }
+    }
+}
+
 /// Starts a command under a supervisor of its own.
 pub fn start(
     command: Command,
     observer: Option<Box<dyn Observer>>,
     supervisor: &Supervisor,
 ) -> Result<Running, StartError> {
+    hold(command, observer, supervisor).map(Held::release)
+}
+
+/// Starts the supervisor of a command that it runs when it is released.
+pub fn hold(
+    command: Command,
+    observer: Option<Box<dyn Observer>>,
+    supervisor: &Supervisor,
+) -> Result<Held, StartError> {
     let stdin = match &command.stdin {
         Stdin::Null => None,
         Stdin::Bytes(bytes) => Some(file_in_memory(bytes).map_err(resources("input"))?),
@@ -157,12 +202,15 @@ pub fn start(
         id: id.clone(),
     };
     let reader = Reader::new(sources, &command.capture, observer);
-    // If it can't be told it has ended: the reader finds out why.
-    let _ = send_request(&control, &message, stdin.as_ref());
-    Ok(Running {
+    let running = Running {
         id,
         control,
         reader: Some(reader),
+    };
+    Ok(Held {
+        running: Some(running),
+        message,
+        stdin,
     })
 }
 
@@ -231,6 +279,7 @@ fn request(command: &Command) -> Request {
         grace: command.grace,
         linger: command.linger,
         isolation: command.isolation,
+        read_only: command.read_only.clone(),
     }
 }
 

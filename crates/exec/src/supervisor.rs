@@ -18,9 +18,10 @@ use std::fs;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recv, recvmsg};
 use rustix::process::{
     DumpableBehavior, Gid, Signal, Uid, getegid, geteuid, getpgid, getpid, getppid,
@@ -234,12 +235,19 @@ fn in_namespaces(
     let fence = fence(Containment::PidNamespace, refusals);
     let ended = sys::run_in_namespaces(kind.flags(), || match enter(kind, uid, gid) {
         Ok(()) => {
+            let mut fence = fence.clone();
+            if let Err(error) = protect(&request.read_only) {
+                fence.note = Some(match fence.note {
+                    Some(note) => format!("{note}; {error}"),
+                    None => error,
+                });
+            }
             lead(Preparation {
                 control,
                 request,
                 stdin: stdin.take(),
                 family: Family::Namespace,
-                fence: fence.clone(),
+                fence,
                 scope: None,
                 mark: None,
             });
@@ -282,6 +290,23 @@ fn enter(kind: Namespaces, uid: Uid, gid: Gid) -> Result<(), usize> {
     // The command runs as the same user: it shall not trace us.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     Ok(())
+}
+
+/// Makes what is named read-only for everybody in this namespace of mounts.
+fn protect(paths: &[PathBuf]) -> Result<(), String> {
+    let mut failed = Vec::new();
+    for path in paths {
+        let bound = mount_bind_recursive(path, path).map_err(io::Error::from);
+        match bound.and_then(|()| sys::make_mount_read_only(path)) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => failed.push(format!("{} is not read-only: {error}", path.display())),
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(failed.join("; "))
 }
 
 /// Everybody stays who they are.

@@ -7,10 +7,13 @@
     reason = "clone, wait4, signal dispositions and Landlock have no safe wrappers"
 )]
 
+use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::time::Duration;
 
 /// What [`reap_one`] found.
@@ -258,6 +261,34 @@ pub(crate) fn child_signal_fd() -> io::Result<OwnedFd> {
             fd if fd >= 0 => Ok(OwnedFd::from_raw_fd(fd)),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+}
+
+/// Makes the mount at `path`, and all below, read-only; their other restrictions
+/// stay. Fails on kernels before 5.12.
+pub(crate) fn make_mount_read_only(path: &Path) -> io::Result<()> {
+    let path = CString::new(path.as_os_str().as_bytes())?;
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: the path ends with a zero; pointer and size describe `attributes`;
+    // both outlive the call, which writes nothing.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            libc::AT_RECURSIVE,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -9,9 +9,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use loopwright_exec::{
-    Command, Ending, StartError, Stdin, Streams, Supervisor, process_alive, start,
+    Command, Containment, Ending, StartError, Stdin, Streams, Supervisor, hold, process_alive,
+    start,
 };
-use support::{ISOLATIONS, begin, run, said, shell, shell_in, supervisor};
+use support::{ISOLATIONS, begin, run, said, shell, shell_in, skip, supervisor};
 
 #[test]
 fn the_exit_code_comes_back() {
@@ -85,7 +86,7 @@ fn a_namespaced_command_gets_no_variable_that_was_not_set() {
     command.env.inherit = false;
     let finished = run(command);
     if finished.containment != Some(loopwright_exec::Containment::PidNamespace) {
-        return support::skip("a_namespaced_command_…", "no PID namespace");
+        return skip("a_namespaced_command_…", "no PID namespace");
     }
     // What the shell itself sets.
     let known = ["PWD=", "OLDPWD=", "SHLVL=", "_="];
@@ -169,6 +170,61 @@ fn what_cannot_run_says_why() {
     );
     let text = reason(Command::argv(Vec::<OsString>::new(), "/"));
     assert!(text.contains("names no program"), "{text}");
+}
+
+#[test]
+fn a_held_command_runs_when_it_is_released_and_never_if_it_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = folder.path().join("ran");
+    let command = || shell(&format!("echo yes >> {}", ran.display()));
+    let held = hold(command(), None, &supervisor()).unwrap();
+    assert!(held.id().is_alive());
+    let id = held.id().clone();
+    drop(held);
+    assert!(!id.is_alive());
+    assert!(!ran.exists());
+    let finished = hold(command(), None, &supervisor())
+        .unwrap()
+        .release()
+        .wait();
+    assert!(finished.ending.is_success(), "{finished:?}");
+    assert_eq!(std::fs::read_to_string(&ran).unwrap(), "yes\n");
+}
+
+#[test]
+fn what_is_read_only_cannot_be_written_by_any_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at("data/below")).unwrap();
+    std::fs::write(at("data/below/file"), "old").unwrap();
+    std::fs::write(at("single"), "old").unwrap();
+    std::os::unix::fs::symlink(at("data"), at("link")).unwrap();
+    let line = "echo new > link/below/file; echo new > data/more; mv data/below data/b; \
+                rm -rf link/below; echo new > single; chmod 777 data/below/file; echo free > here; \
+                cat link/below/file";
+    let mut command = shell(line);
+    command.cwd = folder.path().to_owned();
+    command.read_only = vec![at("data"), at("single"), at("missing")];
+    let finished = begin(command).wait();
+    if finished.containment != Some(Containment::PidNamespace) {
+        return skip("read-only inputs", "there is no namespace of mounts here");
+    }
+    if let Some(note) = finished
+        .containment_note
+        .filter(|note| note.contains("read-only"))
+    {
+        return skip("read-only inputs", &note);
+    }
+    let text = finished.output.text();
+    assert!(text.ends_with("old"), "{text}");
+    assert_eq!(text.matches("Read-only file system").count(), 6, "{text}");
+    assert_eq!(
+        std::fs::read_to_string(at("data/below/file")).unwrap(),
+        "old"
+    );
+    assert_eq!(std::fs::read_to_string(at("single")).unwrap(), "old");
+    assert_eq!(std::fs::read_to_string(at("here")).unwrap(), "free\n");
+    std::fs::write(at("single"), "ours").unwrap();
 }
 
 #[test]

@@ -22,6 +22,7 @@ pub(super) const POINTS: &[&str] = &[
     // The engine: turns, commands, the places of an experiment loop.
     "turn.before_commit",
     "turn.after_commit",
+    "command.noted",
     "command.running",
     "command.ended",
     "propose.ready",
