@@ -85,7 +85,7 @@ fn a_namespaced_command_gets_no_variable_that_was_not_set() {
     let mut command = shell("env");
     command.env.inherit = false;
     let finished = run(command);
-    if finished.containment != Some(loopwright_exec::Containment::PidNamespace) {
+    if finished.containment != Some(Containment::PidNamespace) {
         return skip("a_namespaced_command_…", "no PID namespace");
     }
     // What the shell itself sets.
