@@ -139,7 +139,7 @@ impl Workshop {
         changes: &[Change],
         message: &str,
     ) -> Result<Candidate, EngineError> {
-        let time_s = announced.announced_at.0 / 1_000_000;
+        let time_s = announced.asked_at.0 / 1_000_000;
         let commit = self.objects.commit(&CommitSpec {
             tree,
             parents: &[parent],
