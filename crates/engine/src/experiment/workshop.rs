@@ -212,5 +212,7 @@ impl Drop for Workshop {
         }
         // The user's checkout is left at the incumbent; if that fails now, the next session does it.
         let _ = self.site.close(&mut self.objects);
+        // So that the next session need not check everything out again; without, it does.
+        let _ = self.arms.close();
     }
 }
