@@ -138,7 +138,8 @@ impl Bench {
             else {
                 continue;
             };
-            if attempt.ends_with(".new") {
+            // One that is still being written is named otherwise.
+            if attempt.parse::<u32>().is_err() {
                 continue;
             }
             let brief = fs::read(self.path(&name)).unwrap();

@@ -77,11 +77,12 @@ fn a_baseline_killed_at_any_point_is_measured_and_nothing_more() {
     for plan in plans {
         let bench = Bench::new();
         killed(&bench, BASELINE, &plan);
-        let again = match bench.has_run() {
-            true => bench.loopwright(&["resume"]).output().unwrap(),
-            false => bench.loopwright(BASELINE).output().unwrap(),
+        let next = if bench.has_run() {
+            &["resume"]
+        } else {
+            BASELINE
         };
-        expect_success(&again);
+        expect_success(&bench.loopwright(next).output().unwrap());
         assert_eq!(bench.decisions(), expected, "{plan}");
         assert_eq!(bench.trials(), [0], "{plan}");
         assert_eq!(begun(&bench, "begin propose"), 0, "{plan}");

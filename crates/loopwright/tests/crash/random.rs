@@ -47,8 +47,8 @@ fn live(seed: u64, life: u64, whole_us: u64, expected: &str) {
         let whole_group = random.below(2) == 0;
         let waits = random.below(2) == 0;
         let moment = Duration::from_micros(random.below(whole_us));
-        plan += &format!(", killed after {moment:?}");
-        plan += if whole_group { " with its group" } else { "" };
+        let whom = if whole_group { " with its group" } else { "" };
+        plan = format!("{plan}, killed after {moment:?}{whom}");
         kill(&bench, moment, whole_group);
         if waits {
             bench.await_no_process(&plan);
@@ -67,12 +67,11 @@ fn kill(bench: &Bench, moment: Duration, whole_group: bool) {
     // Not a wait for something: any moment will do, and this is how one is chosen.
     std::thread::sleep(moment);
     let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-    let killed = if whole_group {
+    // Not reaped yet, so its id is nobody else's; it may be over, and nobody there to be killed.
+    let _ = if whole_group {
         kill_process_group(pid, Signal::KILL)
     } else {
         kill_process(pid, Signal::KILL)
     };
-    // Not reaped yet, so its id is nobody else's; its group may be empty.
-    let _ = killed;
     child.wait().unwrap();
 }
