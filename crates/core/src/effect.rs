@@ -63,8 +63,9 @@ pub struct Announced {
     pub scope: Scope,
     /// What is asked.
     pub request: Value,
-    /// When it was announced. Clocks in role inputs read this, so that a retry sends the same.
-    pub announced_at: Micros,
+    /// When its first attempt was announced. Clocks in role inputs read this, so that a retry sends
+    /// the same.
+    pub asked_at: Micros,
 }
 
 impl Announced {

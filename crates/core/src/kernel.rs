@@ -208,8 +208,29 @@ pub struct InFlight {
     pub scope: Scope,
     /// When it was announced.
     pub announced_at: Micros,
+    /// When its first attempt was announced: the clock of whatever is asked.
+    pub asked_at: Micros,
     /// The announcing event.
     pub event: Digest,
+}
+
+/// An effect that was given up and may be attempted again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GivenUp {
+    /// Its last attempt.
+    pub attempt: u32,
+    /// When its first attempt was announced.
+    pub asked_at: Micros,
+}
+
+impl InFlight {
+    fn given_up(&self) -> GivenUp {
+        GivenUp {
+            attempt: self.attempt,
+            asked_at: self.asked_at,
+        }
+    }
 }
 
 /// An invocation that has begun and not ended.
@@ -242,8 +263,8 @@ pub struct Kernel {
     pub last_ending: Option<Ending>,
     /// Effects announced and not settled.
     pub in_flight: BTreeMap<EffectId, InFlight>,
-    /// Effects that were given up and may be attempted again: their last attempt.
-    pub attempts: BTreeMap<EffectId, u32>,
+    /// Effects that were given up and may be attempted again.
+    pub attempts: BTreeMap<EffectId, GivenUp>,
     /// Effects a person is asked about.
     pub unknown: BTreeSet<EffectId>,
     /// The run's budget.
@@ -339,7 +360,7 @@ impl Kernel {
                 self.account
                     .give_up(flight.announcement.ceiling, &abandoned.usage);
                 // Kept even for an unwanted one: if it is wanted again, its attempts go on counting.
-                self.attempts.insert(effect, flight.attempt);
+                self.attempts.insert(effect, flight.given_up());
                 Ok(())
             }
             kind::EFFECT_UNKNOWN | kind::EFFECT_LOST => {
@@ -347,7 +368,7 @@ impl Kernel {
                 let ceiling = flight.announcement.ceiling;
                 if event.kind == kind::EFFECT_UNKNOWN {
                     self.account.give_up(ceiling, &Usage::default());
-                    self.attempts.insert(effect.clone(), flight.attempt);
+                    self.attempts.insert(effect.clone(), flight.given_up());
                     self.unknown.insert(effect);
                 } else {
                     self.account.settle(ceiling, &Usage::default());
@@ -393,7 +414,8 @@ impl Kernel {
     fn announce(&mut self, event: &Event, id: Digest) -> Result<(), Misfit> {
         let announcement: EffectAnnounced = body(event)?;
         let (effect, attempt) = named_attempt(event)?;
-        let expected = self.attempts.remove(&effect).unwrap_or(0) + 1;
+        let before = self.attempts.remove(&effect);
+        let expected = before.map_or(0, |before| before.attempt) + 1;
         if attempt != expected || self.in_flight.contains_key(&effect) {
             return Err(Misfit::new(
                 event,
@@ -406,6 +428,7 @@ impl Kernel {
             announcement,
             scope: event.scope.clone(),
             announced_at: event.time,
+            asked_at: before.map_or(event.time, |before| before.asked_at),
             event: id,
         };
         self.in_flight.insert(effect, flight);

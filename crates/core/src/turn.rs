@@ -348,14 +348,8 @@ impl<'a, M: Machine> Turn<'a, M> {
     }
 
     fn announce(&mut self, effect: Effect) -> Result<(), TurnError> {
-        let attempt = self
-            .run
-            .kernel
-            .attempts
-            .get(&effect.id)
-            .copied()
-            .unwrap_or(0)
-            + 1;
+        let before = self.run.kernel.attempts.get(&effect.id).copied();
+        let attempt = before.map_or(0, |before| before.attempt) + 1;
         let announcement = EffectAnnounced {
             role: effect.role,
             request: effect.request.clone(),
@@ -382,7 +376,7 @@ impl<'a, M: Machine> Turn<'a, M> {
             epoch: self.epoch,
             scope: effect.scope,
             request: effect.request,
-            announced_at: self.now,
+            asked_at: before.map_or(self.now, |before| before.asked_at),
         });
         Ok(())
     }

@@ -269,6 +269,44 @@ fn a_closed_bench_opens_warm() {
     assert_exact(&bench, &target);
 }
 
+/// Both arms are believed by their stamps; the candidate's cache is the incumbent's all the same.
+#[test]
+fn a_bench_put_away_rewrites_no_candidate() {
+    let mut bench = Bench::hasty(&["cache"]);
+    let base = bench.tree(&[("x", "1"), ("d/y", "2")]);
+    let tried = bench.tree(&[("x", "1"), ("d/y", "3")]);
+    bench.measure(Incumbent, &base, |root| {
+        write(&root.join("cache/out"), "incumbent's");
+    });
+    bench.measure(Candidate, &tried, |root| {
+        write(&root.join("cache/out"), "candidate's");
+        write(&root.join("cache/bought"), "candidate's");
+    });
+    bench.arms.close().unwrap();
+    let mut bench = bench.reopen();
+    let prepared = bench.prepare(Candidate, &tried);
+    // With a cache, what differs from the tree it was built from is written anew.
+    assert_eq!(prepared.switched, 1);
+    assert_eq!(read(&bench.at("cache/out")), "incumbent's");
+    assert!(!bench.at("cache/bought").exists());
+
+    let mut bench = Bench::hasty(&[]);
+    let base = bench.tree(&[("x", "1"), ("d/y", "2")]);
+    let tried = bench.tree(&[("x", "1"), ("d/y", "3")]);
+    bench.measure(Incumbent, &base, |_| ());
+    bench.measure(Candidate, &tried, |root| write(&root.join("x"), "forged"));
+    bench.arms.close().unwrap();
+    let mut bench = bench.reopen();
+    let reads = bench.objects.reads;
+    let prepared = bench.prepare(Candidate, &tried);
+    assert_eq!(
+        prepared.switched, 1,
+        "what the run changed, and nothing else"
+    );
+    assert_eq!(bench.objects.reads, reads + 1);
+    assert_exact(&bench, &tried);
+}
+
 #[test]
 fn what_a_run_puts_in_place_of_tracked_files_is_no_cache() {
     let mut bench = Bench::hasty(&["cache"]);

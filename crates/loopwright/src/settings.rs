@@ -31,6 +31,11 @@ impl SettingFlags {
         self.given.contains(&flag)
     }
 
+    /// Whether no flag is given.
+    pub fn is_empty(&self) -> bool {
+        self.given.is_empty()
+    }
+
     /// Whether the two settings without which there is no loop are given.
     fn describe_a_loop(&self) -> bool {
         self.is_given("--run") && self.is_given("--metric")

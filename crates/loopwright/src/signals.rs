@@ -1,11 +1,12 @@
 //! Signals: the first asks the run to end what it runs, record that, and go; the second hurries.
-//! A terminal that is gone (SIGHUP) is one of them, and what can't be written any more is let go.
+//! A terminal that is gone (SIGHUP) is one of them, and what can't be written any more is let go; so is
+//! SIGQUIT, which would leave a core file and no word of what happened.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use loopwright_engine::Interrupter;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
@@ -29,6 +30,7 @@ fn name(signal: i32) -> &'static str {
         SIGINT => "SIGINT",
         SIGTERM => "SIGTERM",
         SIGHUP => "SIGHUP",
+        SIGQUIT => "SIGQUIT",
         _ => "a signal",
     }
 }
@@ -39,7 +41,7 @@ pub fn forward(
     say: impl Fn(&str) + Send + 'static,
 ) -> Result<Caught, Failure> {
     let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(Failure::io("catch signals"))?;
+        Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT]).map_err(Failure::io("catch signals"))?;
     let caught = Caught::default();
     let first = caught.clone();
     let work = move || {

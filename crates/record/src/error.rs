@@ -49,6 +49,8 @@ impl From<rusqlite::Error> for StorageError {
         match error {
             rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
                 ErrorCode::DiskFull => Self::Full,
+                // The index of the log has no room; SQLite has no other word for that.
+                _ if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => Self::Full,
                 ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Self::ReadOnly(text),
                 // The unknown one is SQLite's general error: a table that isn't there any more.
                 ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown => {

@@ -79,6 +79,11 @@ impl Store {
             // Tidying up hinders nobody from working.
             let _ = blobs.sweep(LEFTOVER_AGE);
         }
+        if mode == OpenMode::Create && log_bytes(&path) > 0 {
+            // What a writer that died left there; waits for nobody. A disk that has no room for it
+            // says so at the first commit.
+            let _ = checkpoint(&connection, "PASSIVE");
+        }
         Ok(Self {
             blobs,
             presence: Presence::of(&path),
@@ -128,6 +133,13 @@ impl Store {
             .map_err(|(_, error)| StorageError::from(error))
     }
 
+    /// Whether the log takes more room than is left on its disk.
+    fn log_outgrows_disk(&self) -> bool {
+        let left = rustix::fs::statvfs(&self.folder)
+            .map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        log_bytes(&self.folder.join(JOURNAL_FILE)) > left
+    }
+
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -152,8 +164,17 @@ impl Store {
 impl Journal for Store {
     fn append_with(&mut self, batch: &Batch, along: Along<'_>) -> Result<(), AppendError> {
         self.presence.check()?;
-        append(&self.connection, self.keys.as_ref(), batch, along)?;
+        let write = || append(&self.connection, self.keys.as_ref(), batch, along);
+        match write() {
+            // Room was made meanwhile: once the database has what is in the log, that begins anew.
+            Err(AppendError::Full) if checkpoint(&self.connection, "TRUNCATE") => write()?,
+            written => written?,
+        }
         self.presence.committed();
+        if self.log_outgrows_disk() {
+            // The database needs no more room than its log has; later there might be too little.
+            let _ = checkpoint(&self.connection, "TRUNCATE");
+        }
         Ok(())
     }
 
@@ -171,6 +192,22 @@ impl Journal for Store {
     fn snapshots(&self, run: &RunId) -> Result<Vec<Snapshot>, ReadError> {
         snapshot::list(&self.connection, run)
     }
+}
+
+/// Copies what the log holds into the database; says whether it has all of it.
+fn checkpoint(connection: &Connection, mode: &str) -> bool {
+    let copied = connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+        let (busy, pages, done): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(busy == 0 && pages == done)
+    });
+    copied.unwrap_or(false)
+}
+
+/// How large the log beside a database is.
+fn log_bytes(database: &Path) -> u64 {
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(&log).map_or(0, |found| found.len())
 }
 
 fn make_folders(folder: &Path) -> Result<(), OpenError> {
@@ -251,9 +288,7 @@ fn open_to_read(path: &Path) -> Result<Connection, OpenError> {
         Err(error @ (OpenError::Unwritable { .. } | OpenError::Storage { .. })) => error,
         Err(error) => return Err(error),
     };
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    if fs::metadata(&log).is_ok_and(|found| found.len() > 0) {
+    if log_bytes(path) > 0 {
         return Err(OpenError::Unwritable {
             path: path.to_owned(),
             why: format!(

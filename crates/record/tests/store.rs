@@ -468,6 +468,11 @@ fn fill(folder: &Path) {
     );
     fs::remove_file(&ballast).unwrap();
     store.append(&batch).unwrap();
+    // The log's own room is used again, so that a few more are not the end of it.
+    for _ in 0..60 {
+        store.append(&driver.settle_plain()).unwrap();
+    }
+    appended += 60;
     store.append(&driver.settle_plain()).unwrap();
     let digest = store.blobs().put_bytes(b"small").unwrap();
     assert_eq!(store.blobs().get(&digest).unwrap(), b"small");

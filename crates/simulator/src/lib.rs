@@ -38,6 +38,7 @@ mod world;
 pub use hands::Performance;
 pub use life::LifeEnd;
 pub use plan::{Disturbance, Kind, Lost, Medium, Plan};
+pub use random::Random;
 pub use scenario::{Command, Comparison, Scenario};
 pub use shrink::shrink;
 pub use simulate::{Decision, Report, examine, examine_beside, simulate};

@@ -29,7 +29,7 @@ pub(super) fn apply(state: &mut State, event: &Event) -> Result<(), Misfit> {
     match event.kind.as_str() {
         kernel_kind::INVOCATION_BEGUN => begin(state, event)?,
         kernel_kind::INVOCATION_ENDED => state.invocation = None,
-        kernel_kind::EFFECT_ANNOUNCED => open_trial(state, event),
+        kernel_kind::EFFECT_ANNOUNCED => open_trial(state, event)?,
         kernel_kind::EFFECT_SETTLED => settle(state, event)?,
         kernel_kind::EFFECT_LOST => {
             if let Some(effect) = &event.effect {
@@ -127,13 +127,19 @@ fn start_segment(state: &mut State, event: &Event) -> Result<(), Misfit> {
     Ok(())
 }
 
-fn open_trial(state: &mut State, event: &Event) {
+fn open_trial(state: &mut State, event: &Event) -> Result<(), Misfit> {
     let opens = event.scope.trial == Some(state.next_trial) && state.trial.is_none();
     let Some(invocation) = state.invocation.as_ref().filter(|_| opens) else {
-        return;
+        return Ok(());
     };
-    state.trial = wanted::new_trial(state, invocation);
+    let mut trial = wanted::new_trial(state, invocation);
+    if let (Some(trial), Some("propose")) = (&mut trial, event.effect.as_ref().map(part)) {
+        let announced: kernel::EffectAnnounced = kernel::body(event)?;
+        trial.asked = Some(announced.request);
+    }
+    state.trial = trial;
     state.next_trial += 1;
+    Ok(())
 }
 
 fn refuse(state: &mut State, event: &Event) -> Result<(), Misfit> {

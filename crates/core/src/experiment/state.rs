@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::digest::Digest;
 use crate::ids::BranchName;
@@ -108,6 +109,9 @@ pub struct Trial {
     pub origin: Origin,
     /// The commit of an old trial's candidate, where it is that trial's.
     pub retry: Option<RetryOf>,
+    /// What its proposer was asked first, budgets left included: a further attempt is asked the same,
+    /// whatever invocation makes it.
+    pub asked: Option<Value>,
     /// The tree under test, once there is one.
     pub candidate: Option<Candidate>,
     /// The rule's case, once there is something to judge.
@@ -135,6 +139,7 @@ impl Trial {
             number,
             origin,
             retry,
+            asked: None,
             candidate: None,
             judge: None,
             readings: Vec::new(),

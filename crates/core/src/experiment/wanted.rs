@@ -1,7 +1,7 @@
 //! What an experiment run wants from the world: at most one effect at a time, computed from the
 //! state, so that a resumed run wants the same one again.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::budget::Ceiling;
 use crate::effect::Effect;
@@ -37,7 +37,7 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
         &opened
     };
     match conclude::step(&state.settings, line, trial) {
-        Step::Propose => Some(propose(state, invocation, line, trial.number)),
+        Step::Propose => Some(propose(state, invocation, line, trial)),
         Step::Reapply => {
             let from = trial.retry.as_ref()?;
             let request = json!({
@@ -70,20 +70,11 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
     }
 }
 
-/// What a proposal starts from, and what only the state knows of its brief. The clock in it is a
-/// moment, so that a repeated attempt in the same invocation is asked the same.
-fn propose(state: &State, invocation: &Invocation, line: &Line, trial: u64) -> Effect {
-    let caps = &invocation.caps;
-    let request = json!({
-        "commit": line.incumbent.commit,
-        "tree": line.incumbent.tree,
-        "segment": state.segment.as_ref().map_or(0, |segment| segment.number),
-        "incumbent": line.incumbent.value,
-        "baseline": line.baseline.get(state.settings.metric.as_str()),
-        "counts": state.counts,
-        "trials_left": caps.trials.map(|cap| cap.saturating_sub(invocation.decided)),
-        "ends_at": caps.wall_clock_us.map(|limit_us| invocation.begun_at.plus(limit_us)),
-    });
+/// A proposal: what it was asked for before, or as things stand now.
+fn propose(state: &State, invocation: &Invocation, line: &Line, trial: &Trial) -> Effect {
+    let asked = trial.asked.clone();
+    let request = asked.unwrap_or_else(|| proposal_request(state, invocation, line));
+    let trial = trial.number;
     Effect {
         id: EffectId::new(format!("t{trial}/propose")),
         role: Role::Proposer,
@@ -99,7 +90,22 @@ fn propose(state: &State, invocation: &Invocation, line: &Line, trial: u64) -> E
     }
 }
 
-fn builtin(state: &State, trial: u64, path: &str, request: serde_json::Value) -> Effect {
+/// What a proposal starts from, and what only the state knows of its brief.
+fn proposal_request(state: &State, invocation: &Invocation, line: &Line) -> Value {
+    let caps = &invocation.caps;
+    json!({
+        "commit": line.incumbent.commit,
+        "tree": line.incumbent.tree,
+        "segment": state.segment.as_ref().map_or(0, |segment| segment.number),
+        "incumbent": line.incumbent.value,
+        "baseline": line.baseline.get(state.settings.metric.as_str()),
+        "counts": state.counts,
+        "trials_left": caps.trials.map(|cap| cap.saturating_sub(invocation.decided)),
+        "ends_at": caps.wall_clock_us.map(|limit_us| invocation.begun_at.plus(limit_us)),
+    })
+}
+
+fn builtin(state: &State, trial: u64, path: &str, request: Value) -> Effect {
     let scope = Scope::trial(&state.branch, trial);
     Effect::builtin(format!("t{trial}/{path}"), scope, request)
 }

@@ -103,6 +103,25 @@ scenarios! {
         })
     }
 
+    /// Its budgets left and its clock are those of the first attempt, whatever the later invocation's
+    /// caps are.
+    fn a_further_attempt_of_a_proposal_is_asked_the_same() {
+        let mut bench = Bench::with_baseline(json!({}));
+        bench.interrupt();
+        let mut asked = Vec::new();
+        for (trials, minutes) in [(6, 60), (1, 5)] {
+            let announced = bench.begin_announcing(|caps| {
+                caps.trials = Some(trials);
+                caps.wall_clock_us = Some(minutes * 60_000_000);
+            });
+            assert_eq!(announced[0].effect.as_str(), "t1/propose");
+            asked.push((announced[0].request.clone(), announced[0].asked_at));
+            bench.interrupt();
+        }
+        assert_eq!(asked[0], asked[1]);
+        bench
+    }
+
     /// The end of the invocation comes first, the result that was faster after it.
     fn a_result_that_arrives_with_the_signal_is_not_lost() {
         let bench = disturbed_everywhere(|bench| {

@@ -265,6 +265,12 @@ impl Bench {
 
     /// Recovers as the driver does, and begins an invocation in run mode.
     pub fn begin(&mut self, change: impl FnOnce(&mut Caps)) -> &mut Self {
+        self.begin_announcing(change);
+        self
+    }
+
+    /// The same; what it announced.
+    pub fn begin_announcing(&mut self, change: impl FnOnce(&mut Caps)) -> Vec<Announced> {
         self.recover();
         let mut caps = caps(&self.specification, Mode::Run);
         change(&mut caps);
@@ -272,7 +278,8 @@ impl Bench {
             invocation: self.run.kernel.invocations + 1,
             caps: serde_json::to_value(caps).unwrap(),
         };
-        self.turn(vec![Given::new(kernel_kind::INVOCATION_BEGUN, &begun)])
+        self.try_turn(vec![Given::new(kernel_kind::INVOCATION_BEGUN, &begun)])
+            .expect("a turn that fits")
     }
 
     /// Closes what a dead host left open, as `recover` of the engine's driver does.

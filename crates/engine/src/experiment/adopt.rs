@@ -155,22 +155,26 @@ impl Plan {
     }
 }
 
+/// What came of it, for the record. Commits and trees made here are the user's, who may do away with
+/// them: they are not named as objects that our own store holds.
 fn result_of(adopted: &Adopted) -> Value {
     match adopted {
         Adopted::AlreadyThere => json!({"result": "already_there"}),
         Adopted::FastForwarded { commit } => {
-            json!({"result": "fast_forwarded", "commit": commit.to_hex()})
+            json!({"result": "fast_forwarded", "commit_id": commit.to_hex()})
         }
-        Adopted::Committed { commit } => json!({"result": "committed", "commit": commit.to_hex()}),
+        Adopted::Committed { commit } => {
+            json!({"result": "committed", "commit_id": commit.to_hex()})
+        }
         Adopted::Rewritten {
             commit,
             expected,
             tree,
         } => json!({
             "result": "rewritten",
-            "commit": commit.to_hex(),
-            "expected_tree": expected.to_hex(),
-            "tree": tree.to_hex(),
+            "commit_id": commit.to_hex(),
+            "expected_tree_id": expected.to_hex(),
+            "tree_id": tree.to_hex(),
         }),
         Adopted::NotAdopted(obstacle) => {
             json!({"result": "not_adopted", "why": obstacle.to_string()})

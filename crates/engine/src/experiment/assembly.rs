@@ -204,16 +204,33 @@ impl Session {
     }
 }
 
+/// How the folders begin in which whoever took a run over by force works.
+const TAKEN_OVER: &str = "taken-over-";
+
 /// The arms, and the folder they are in. A process that the run was taken from by force still has
 /// its folder and may wake up in it: whoever took the run over works beside it.
 fn open_arms(work: PathBuf, epoch: u64, rules: ArmRules) -> Result<(PathBuf, Arms), EngineError> {
+    sweep_taken_over(&work);
     match Arms::open(&work.join("arms"), rules.clone()) {
         Err(ArmsError::InUse(_)) => {
-            let beside = work.join(format!("taken-over-{epoch}"));
+            let beside = work.join(format!("{TAKEN_OVER}{epoch}"));
             let arms = Arms::open(&beside.join("arms"), rules)?;
             Ok((beside, arms))
         }
         opened => Ok((work, opened?)),
+    }
+}
+
+/// Removes the folders of those who once took the run over and are gone. The lease is ours and what
+/// they left running was ended; one who only sleeps still has its arms open, and keeps its folder.
+fn sweep_taken_over(work: &Path) {
+    for entry in fs::read_dir(work).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(TAKEN_OVER) {
+            continue;
+        }
+        let folder = entry.path();
+        // Tidying up hinders nobody from working.
+        let _ = Arms::remove_unused(&folder, &folder.join("arms"));
     }
 }
 

@@ -35,7 +35,7 @@ impl Workshop {
             tree,
             parents: &[parent],
             author: &self.identity,
-            time_s: announced.announced_at.0 / 1_000_000,
+            time_s: announced.asked_at.0 / 1_000_000,
             message: &self.keep_message(announced)?,
         })?;
         self.objects.make_durable()?;
@@ -105,7 +105,7 @@ impl Workshop {
         }
         // The proposer's checkout holds something else: an old trial is tried again, or the engine
         // was killed since the proposal.
-        let time_s = announced.announced_at.0 / 1_000_000;
+        let time_s = announced.asked_at.0 / 1_000_000;
         let commit = self.objects.commit(&CommitSpec {
             tree,
             parents: &[parent],

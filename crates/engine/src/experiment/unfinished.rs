@@ -1,26 +1,41 @@
-//! What an invocation that was cut off still had to do, so that a resumed run comes to where the
-//! undisturbed one would have.
+//! What an invocation still had to do when it was cut off or ended, so that a resumed run comes to
+//! where the undisturbed one would have, and no further.
 
 use loopwright_core::experiment::state::Origin;
 use loopwright_core::experiment::{Caps, Decided, Mode, kind};
 use loopwright_core::ids::RunId;
 use loopwright_core::kernel::{self, EndedBy, InvocationBegun, InvocationEnded};
+use loopwright_core::machine::Ending;
 use loopwright_record::{Select, Store};
 
 use crate::error::EngineError;
 
 use super::request::Purpose;
 
-/// The rest of an invocation that did not come to an end of its own.
+/// What is left of the newest invocation of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfinished {
     /// What it was for.
     pub purpose: Purpose,
     /// How many of its trials are left; none where it had no limit.
     pub trials_left: Option<u64>,
+    /// How it ended, where it came to an end of its own.
+    pub ended: Option<Ending>,
 }
 
-/// What the newest invocation of a run left undone; none where it came to its own end.
+impl Unfinished {
+    /// How it ended, where it has done all it was asked for.
+    pub fn done(&self) -> Option<&Ending> {
+        let ending = self.ended.as_ref()?;
+        match self.purpose {
+            Purpose::Run => (self.trials_left == Some(0)).then_some(ending),
+            Purpose::Baseline => (ending.reason == "finished").then_some(ending),
+            Purpose::Retry(_) => None,
+        }
+    }
+}
+
+/// What the newest invocation of a run left undone; none where there was none.
 pub fn unfinished(store: &Store, run: &RunId) -> Result<Option<Unfinished>, EngineError> {
     let newest = |kind: &str| -> Result<_, EngineError> {
         Ok(store
@@ -29,20 +44,18 @@ pub fn unfinished(store: &Store, run: &RunId) -> Result<Option<Unfinished>, Engi
             .next()
             .map(|entry| entry.sealed.event))
     };
+    let refuse = |words: String| EngineError::refused(words);
     let Some(begun) = newest(kernel::kind::INVOCATION_BEGUN)? else {
         return Ok(None);
     };
-    let ended = newest(kernel::kind::INVOCATION_ENDED)?.filter(|ended| ended.seq > begun.seq);
-    let by_itself = ended.is_some_and(|event| {
-        kernel::body::<InvocationEnded>(&event).is_ok_and(|ended| ended.by == EndedBy::Machine)
-    });
-    if by_itself {
-        return Ok(None);
-    }
-    let refuse = |words: String| EngineError::refused(words);
     let body: InvocationBegun = kernel::body(&begun).map_err(|error| refuse(error.to_string()))?;
     let caps: Caps =
         serde_json::from_value(body.caps).map_err(|error| refuse(format!("run {run}: {error}")))?;
+    let ended = newest(kernel::kind::INVOCATION_ENDED)?
+        .filter(|ended| ended.seq > begun.seq)
+        .and_then(|event| kernel::body::<InvocationEnded>(&event).ok())
+        .filter(|ended| ended.by == EndedBy::Machine)
+        .map(|ended| ended.ending);
     let mut decided = 0;
     let mut retried = false;
     for entry in store.events_of_kind(run, kind::TRIAL_DECIDED, Select::after(begun.seq))? {
@@ -51,19 +64,19 @@ pub fn unfinished(store: &Store, run: &RunId) -> Result<Option<Unfinished>, Engi
         decided += u64::from(trial.origin != Origin::Baseline);
         retried |= matches!(trial.origin, Origin::Retry { .. });
     }
-    if retried {
+    let (purpose, trials_left) = match caps.mode {
         // What is left of a retry after its decision (confirming the target) tries nothing again.
-        return Ok(Some(Unfinished {
-            purpose: Purpose::Run,
-            trials_left: Some(0),
-        }));
-    }
+        Mode::Retry(_) if retried => (Purpose::Run, Some(0)),
+        Mode::Retry(of) => (Purpose::Retry(of.trial), None),
+        Mode::Baseline => (Purpose::Baseline, None),
+        Mode::Run => {
+            let left = caps.trials.map(|trials| trials.saturating_sub(decided));
+            (Purpose::Run, left)
+        }
+    };
     Ok(Some(Unfinished {
-        purpose: match caps.mode {
-            Mode::Run => Purpose::Run,
-            Mode::Baseline => Purpose::Baseline,
-            Mode::Retry(of) => Purpose::Retry(of.trial),
-        },
-        trials_left: caps.trials.map(|trials| trials.saturating_sub(decided)),
+        purpose,
+        trials_left,
+        ended,
     }))
 }

@@ -139,7 +139,7 @@ impl Workshop {
         changes: &[Change],
         message: &str,
     ) -> Result<Candidate, EngineError> {
-        let time_s = announced.announced_at.0 / 1_000_000;
+        let time_s = announced.asked_at.0 / 1_000_000;
         let commit = self.objects.commit(&CommitSpec {
             tree,
             parents: &[parent],
@@ -212,5 +212,7 @@ impl Drop for Workshop {
         }
         // The user's checkout is left at the incumbent; if that fails now, the next session does it.
         let _ = self.site.close(&mut self.objects);
+        // So that the next session need not check everything out again; without, it does.
+        let _ = self.arms.close();
     }
 }

@@ -30,15 +30,20 @@ pub(super) fn apply(
     if wanted == head_tree {
         return Ok(Adopted::AlreadyThere);
     }
-    if let Some(obstacle) = staged(user)? {
-        return Ok(Adopted::NotAdopted(obstacle));
-    }
     let paths = differing(user, &head_tree, &wanted)?;
+    let from = head_tree.to_hex();
+    if let Some(obstacle) = staged(user)? {
+        if !stands_at(user, &wanted)? {
+            return Ok(Adopted::NotAdopted(obstacle));
+        }
+        // An adoption of the same was cut off before its commit.
+        return commit(user, &from, wanted, &paths, message);
+    }
     // Only what is known to be clean may be put back later.
     if let Some(obstacle) = in_the_way(user, &head_tree, &paths)? {
         return Ok(Adopted::NotAdopted(obstacle));
     }
-    let (from, to) = (head_tree.to_hex(), wanted.to_hex());
+    let to = wanted.to_hex();
     let git = quiet(user.as_user());
     let moved = git.output(["read-tree", "-m", "-u", &from, &to], b"")?;
     if !moved.status.success() {
@@ -46,13 +51,33 @@ pub(super) fn apply(
         put_back(user, &from, &paths)?;
         return Ok(Adopted::NotAdopted(obstacle(&words(&moved))));
     }
+    commit(user, &from, wanted, &paths, message)
+}
+
+/// Commits what the index holds; if that fails, the checkout is brought back.
+fn commit(
+    user: &UserRepository,
+    from: &str,
+    wanted: Oid,
+    paths: &[RepoPath],
+    message: &str,
+) -> Result<Adopted, GitError> {
     let output = writing(user).output(["commit", "--quiet", "-F", "-"], message.as_bytes())?;
     if output.status.success() {
         return outcome(user, wanted);
     }
     let obstacle = obstacle(&words(&output));
-    put_back(user, &from, &paths)?;
+    put_back(user, from, paths)?;
     Ok(Adopted::NotAdopted(obstacle))
+}
+
+/// Whether index and checkout both hold exactly this tree.
+fn stands_at(user: &UserRepository, tree: &Oid) -> Result<bool, GitError> {
+    let git = quiet(user.as_user());
+    let written = git.output(["write-tree"], b"")?;
+    let edited = git.output(["diff", "--quiet", "--no-ext-diff"], b"")?;
+    let is_tree = Oid::from_hex(written.stdout.trim_ascii_end()) == Some(*tree);
+    Ok(written.status.success() && is_tree && edited.status.success())
 }
 
 pub(super) fn tree_of(user: &UserRepository, commit: &Oid) -> Result<Oid, GitError> {

@@ -61,6 +61,24 @@ impl Stage {
         Ok(stage)
     }
 
+    /// Removes `folder`, where the directories are, unless a process has these open; says whether
+    /// it did.
+    pub(crate) fn remove_unused(folder: &Path, directory: &Path) -> Result<bool, ArmsError> {
+        let lock_path = directory.join("lock");
+        let lock = match File::options().write(true).open(&lock_path) {
+            Ok(lock) => Some(lock),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(ArmsError::io("open", &lock_path)(error)),
+        };
+        if let Some(lock) = &lock
+            && !try_lock(lock, &lock_path)?
+        {
+            return Ok(false);
+        }
+        remove_all(folder)?;
+        Ok(true)
+    }
+
     /// The directory of a slot.
     pub(crate) fn home(&self, slot: usize) -> PathBuf {
         self.directory.join(SLOTS[slot])
@@ -155,13 +173,19 @@ fn take_lock(lock: &File, path: &Path, directory: &Path) -> Result<(), ArmsError
         if attempt > 0 {
             std::thread::sleep(PAUSE);
         }
-        match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK) => {}
-            Err(error) => return Err(ArmsError::io("lock", path)(error)),
+        if try_lock(lock, path)? {
+            return Ok(());
         }
     }
     Err(ArmsError::InUse(directory.to_path_buf()))
+}
+
+fn try_lock(lock: &File, path: &Path) -> Result<bool, ArmsError> {
+    match rustix::fs::flock(lock, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(true),
+        Err(Errno::WOULDBLOCK) => Ok(false),
+        Err(error) => Err(ArmsError::io("lock", path)(error)),
+    }
 }
 
 /// True for a directory that is not a link to one.

@@ -252,8 +252,15 @@ impl Arms {
         Ok(())
     }
 
-    /// Puts everything away for the next process. Not calling this costs time there, no more.
-    pub fn close(mut self) -> Result<(), ArmsError> {
+    /// Removes `folder`, in which the arms in `directory` are, unless a process has these open; says
+    /// whether it did.
+    pub fn remove_unused(folder: &Path, directory: &Path) -> Result<bool, ArmsError> {
+        Stage::remove_unused(folder, directory)
+    }
+
+    /// Puts everything away for the next process, which then believes both checkouts by their
+    /// stamps. Not calling this costs time there, no more.
+    pub fn close(&mut self) -> Result<(), ArmsError> {
         self.park()?;
         for slot in [0, 1] {
             if !self.slots[slot].busy {

@@ -11,7 +11,7 @@ use loopwright_record::RunState;
 
 use crate::exit_code::Exit;
 use crate::failure::Failure;
-use crate::output::{Output, talk};
+use crate::output::{Output, one_line, talk};
 use crate::place::{Common, Record, several};
 use crate::settings::{SettingFlags, settle_pinned};
 
@@ -20,9 +20,9 @@ use super::drive::Drive;
 /// Go on with a run: after an interruption, a crash or a full disk, or with more trials
 ///
 /// Settings and the commit to work from are those that the run pinned, whatever loopwright.toml
-/// and your checkout say now; flags change them for this invocation. An invocation that was cut off
-/// does the trials it had left, and its open trial is carried on. Without --loop, the one loop that
-/// was interrupted is taken up.
+/// and your checkout say now; flags change them for this invocation. The trials that the last
+/// invocation had left are done, and its open trial is carried on; where it had none left, --trials N
+/// asks for more. Without --loop, the one loop that was interrupted is taken up.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// Take the run over from a holder that still lives; what it does is shut out from then on
@@ -45,6 +45,19 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
     };
     let left = unfinished(&record.store, &run_id)?;
     drop(record);
+    if let Some(ending) = left.as_ref().and_then(Unfinished::done)
+        && arguments.settings.is_empty()
+    {
+        talk(&format!(
+            "nothing is left to do: {}",
+            one_line(&ending.words)
+        ));
+        talk(&format!(
+            "for more: loopwright resume --trials N{}",
+            common.loop_words()
+        ));
+        return Ok(Exit::of_ending(&ending.reason, None));
+    }
     let (spec, purpose) = goes_on(&caps, left, &arguments.settings)?;
     let project = common.project()?;
     Drive {
@@ -87,7 +100,7 @@ fn goes_on(
     }
     let asked = flags.is_given("--trials");
     let purpose = match left {
-        Some(left) if !asked => {
+        Some(left) if !asked && left.done().is_none() => {
             if left.purpose == Purpose::Run {
                 spec.trials = left.trials_left;
             }

@@ -1,7 +1,11 @@
-//! C16: hooks and commit trouble, in place and beside the checkout.
+//! C16, a to c: hooks and commit trouble, in place, beside the checkout and at an adoption.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+
+use loopwright_core::ids::LoopName;
+use loopwright_record::{OpenMode, Select, Store};
+use serde_json::Value;
 
 use crate::rig::Rig;
 
@@ -56,6 +60,75 @@ fn in_place_a_refused_commit_loses_nothing() {
         let why = trial["why"].as_str().unwrap();
         assert!(why.contains("the commit was refused"), "{trial}");
         // Once the trouble is gone, the improvement can still be had.
+        if refused_by_hook {
+            fs::remove_file(rig.repository().join(".git/hooks/pre-commit")).unwrap();
+        } else {
+            rig.git(&["config", "--unset", "commit.gpgsign"]);
+        }
+        rig.loopwright(&["adopt", "1"]);
+        assert_eq!(rig.git(&["show", "main:x"]), "5\n");
+    }
+}
+
+/// What the record says came of the newest adoption.
+fn came(rig: &Rig) -> Value {
+    let store = Store::open(&rig.repository().join(".git/loopwright"), OpenMode::Read).unwrap();
+    let name = LoopName::new("default").unwrap();
+    let run = store.latest_run(&name).unwrap().unwrap().run;
+    let newest = store.events_of_kind(&run, "operator.act", Select::newest(1));
+    let act = newest.unwrap().remove(0).sealed.event;
+    assert_eq!(act.body["act"], "result.adopted", "{act:?}");
+    act.body["arguments"].clone()
+}
+
+#[test]
+fn at_an_adoption_a_rewritten_commit_is_told_with_both_trees() {
+    let rig = Rig::new();
+    assert_eq!(rig.trial("echo 5 > x", &[])["outcome"], "kept");
+    hook(&rig, "pre-commit", "echo 77 > x; git add x");
+    let done = rig.tool(&["adopt", "1"]).output().unwrap();
+    let words = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{words}");
+    assert!(
+        words.contains("a commit hook of yours changed it"),
+        "{words}"
+    );
+    assert_eq!(rig.git(&["show", "main:x"]), "77\n");
+    let came = came(&rig);
+    assert_eq!(came["result"], "rewritten", "{came}");
+    let tree = |of: &str| rig.git(&["rev-parse", &format!("{of}^{{tree}}")]);
+    assert_eq!(came["tree_id"], tree("main").trim(), "{came}");
+    assert_eq!(
+        came["expected_tree_id"],
+        tree("loopwright/default/main").trim(),
+        "{came}"
+    );
+    // The kept record names what was measured, and that is still there.
+    assert_eq!(rig.git(&["show", "loopwright/default/main:x"]), "5\n");
+    rig.loopwright(&["verify"]);
+}
+
+#[test]
+fn at_an_adoption_a_refused_commit_loses_nothing() {
+    for (refused_by_hook, reason) in [(true, "not today"), (false, "sign")] {
+        let rig = Rig::new();
+        assert_eq!(rig.trial("echo 5 > x", &[])["outcome"], "kept");
+        if refused_by_hook {
+            hook(&rig, "pre-commit", "echo not today >&2; exit 1");
+        } else {
+            rig.git(&["config", "commit.gpgsign", "true"]);
+            rig.git(&["config", "gpg.program", "false"]);
+        }
+        let before = rig.users();
+        let done = rig.tool(&["adopt", "1"]).output().unwrap();
+        let words = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{words}");
+        assert!(words.contains(reason), "{words}");
+        assert_eq!(rig.users(), before, "something of the user's was touched");
+        let came = came(&rig);
+        assert_eq!(came["result"], "not_adopted", "{came}");
+        assert!(came["why"].as_str().unwrap().contains(reason), "{came}");
+        // Once the trouble is gone, it can be had.
         if refused_by_hook {
             fs::remove_file(rig.repository().join(".git/hooks/pre-commit")).unwrap();
         } else {

@@ -1,9 +1,12 @@
 //! Acceptance cases of the experiment loop, from outside: one file per case, one test binary.
 
 mod agent_commits;
+mod disk_full;
 mod guards;
 mod hooks;
+mod killers;
 mod leftovers;
+mod next_invocation;
 mod numbers;
 mod record_overwritten;
 mod referee;

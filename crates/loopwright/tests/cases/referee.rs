@@ -1,4 +1,5 @@
-//! C13, a to c: who touches the referee is not measured; the user may, and starts a new segment.
+//! C13, a to d and g: who touches the referee, or speaks in its place, gains nothing; the user may
+//! change it, and starts a new segment.
 
 use crate::rig::Rig;
 
@@ -50,4 +51,54 @@ fn a_change_of_the_users_starts_a_new_segment() {
     assert_eq!(trial["segment"], 2, "{trial}");
     assert_eq!(trial["outcome"], "kept", "{trial}");
     assert_eq!(trial["against"], 500.0, "{trial}");
+}
+
+/// Beside a protected script, a new file would be imported in place of what it means.
+#[test]
+fn a_module_put_before_the_referees_is_named() {
+    let files = [
+        ("eval/score.py", "import json\n"),
+        ("eval/score.sh", "echo \"m=$(cat x)\"\n"),
+    ];
+    let rig = Rig::with("sh eval/score.sh\n", &files);
+    for module in ["json.py", "eval/json.py", "eval/json/__init__.py"] {
+        let propose = format!("mkdir -p eval/json; echo 'print(\"m=1\")' > {module}; echo 5 > x");
+        let trial = rig.trial(&propose, &["--protect", "eval/**"]);
+        assert_eq!(trial["outcome"], "harness_changed", "{module}: {trial}");
+        assert!(trial["why"].as_str().unwrap().contains(module), "{trial}");
+    }
+    let honest = rig.trial("echo 5 > x", &["--protect", "eval/**"]);
+    assert_eq!(honest["outcome"], "kept", "{honest}");
+    rig.loopwright(&["verify"]);
+}
+
+/// Said from an exit hook after the referee has spoken: strictly read, that is a contradiction; and
+/// what stands in a result file is not talked over.
+#[test]
+fn a_second_better_number_buys_nothing() {
+    let spoken = "set +e; . ./helper.sh; echo \"m=$(cat x)\"\n";
+    let filed = "set +e; . ./helper.sh; echo \"m=$(cat x)\" > \"$LOOPWRIGHT_RESULT\"\n";
+    let propose = "echo \"trap 'echo m=1' EXIT\" > helper.sh";
+    let cases = [
+        (
+            spoken,
+            &["--protect", "run.sh", "--strict-metric"][..],
+            "ambiguous",
+        ),
+        (filed, &["--protect", "run.sh"], "reverted"),
+    ];
+    for (run, rules, outcome) in cases {
+        let rig = Rig::with(run, &[("helper.sh", "true\n")]);
+        let trial = rig.trial(propose, rules);
+        assert_eq!(trial["outcome"], outcome, "{trial}");
+        if outcome == "ambiguous" {
+            let why = trial["why"].as_str().unwrap();
+            assert!(why.contains("10") && why.contains('1'), "{trial}");
+        } else {
+            assert_eq!(trial["value"], 10.0, "{trial}");
+        }
+        let honest = rig.trial("echo 5 > x", rules);
+        assert_eq!(honest["outcome"], "kept", "{honest}");
+        rig.loopwright(&["verify"]);
+    }
 }

@@ -2,7 +2,7 @@
 //! own.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
@@ -10,6 +10,17 @@ use serde_json::Value;
 /// The repository, and all that stands round it.
 pub struct Rig {
     folder: tempfile::TempDir,
+    /// The repository is on a little disk of its own.
+    on_disk: bool,
+}
+
+/// A little disk, where the system lets one be mounted.
+fn mount(folder: &Path, size: &str) -> bool {
+    let options = format!("size={size}");
+    let mut mount = Command::new("mount");
+    mount.args(["-t", "tmpfs", "-o", &options, "tmpfs"]);
+    let done = mount.arg(folder).output();
+    done.is_ok_and(|done| done.status.success())
 }
 
 impl Rig {
@@ -21,8 +32,25 @@ impl Rig {
     pub fn with(run: &str, files: &[(&str, &str)]) -> Self {
         let rig = Self {
             folder: tempfile::tempdir().unwrap(),
+            on_disk: false,
         };
         fs::create_dir(rig.repository()).unwrap();
+        rig.furnish(run, files);
+        rig
+    }
+
+    /// One whose repository, the store with it, is on a little disk; none where nothing can be mounted.
+    pub fn on_a_disk(size: &str, run: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("repository")).unwrap();
+        let on_disk = mount(&folder.path().join("repository"), size);
+        let rig = on_disk.then_some(Self { folder, on_disk })?;
+        rig.furnish(run, &[]);
+        Some(rig)
+    }
+
+    fn furnish(&self, run: &str, files: &[(&str, &str)]) {
+        let rig = self;
         fs::write(
             rig.path("gitconfig"),
             "[user]\n\tname = A\n\temail = a@example.org\n[protocol \"file\"]\n\tallow = always\n",
@@ -36,7 +64,25 @@ impl Rig {
         rig.git(&["init", "-q", "-b", "main"]);
         rig.git(&["add", "-A"]);
         rig.git(&["commit", "-qm", "start"]);
-        rig
+    }
+
+    /// Fills the disk of the repository but for so many bytes.
+    pub fn fill_disk(&self, left_bytes: u64) {
+        let disk = rustix::fs::statvfs(self.repository()).unwrap();
+        let bytes = (disk.f_bavail * disk.f_frsize).saturating_sub(left_bytes);
+        let filler = vec![7; usize::try_from(bytes).unwrap()];
+        fs::write(self.filler(), filler).unwrap();
+    }
+
+    /// Makes room on it again.
+    pub fn free_disk(&self) {
+        // The run may have come to its end before anything filled it.
+        let _ = fs::remove_file(self.filler());
+    }
+
+    /// The file that fills the disk; no work tree shows it.
+    fn filler(&self) -> PathBuf {
+        self.repository().join(".git/filler")
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -65,6 +111,7 @@ impl Rig {
             .env("GIT_CONFIG_GLOBAL", self.path("gitconfig"))
             .env("LOOPWRIGHT_WORK", self.path("work"))
             .env("OUTSIDE", self.folder.path())
+            .env("DISK", self.repository())
             .stdin(Stdio::null());
         command
     }
@@ -79,6 +126,19 @@ impl Rig {
             arguments,
             &self.command(binary, arguments).output().unwrap(),
         )
+    }
+
+    /// The command that makes so many trials with this proposal.
+    pub fn run(&self, propose: &str, trials: &str, more: &[&str]) -> Command {
+        let mut command = self.tool(&["run", "--run", "sh run.sh", "--metric", "m"]);
+        command.args(["--goal", "min", "--propose", propose, "--trials", trials]);
+        command.args(more);
+        command
+    }
+
+    /// The binary under test.
+    pub fn tool(&self, arguments: &[&str]) -> Command {
+        self.command(env!("CARGO_BIN_EXE_loopwright"), arguments)
     }
 
     /// One trial with this proposal; its line of the log.
@@ -119,6 +179,17 @@ impl Rig {
         let status = self.git(&["status", "--porcelain", "--ignored"]);
         let (head, config, x) = (read(".git/HEAD"), read(".git/config"), read("x"));
         format!("{refs:?} {head} {config} {hooks:?} {status} {x}")
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if self.on_disk {
+            let _ = Command::new("umount")
+                .arg("-l")
+                .arg(self.repository())
+                .status();
+        }
     }
 }
 

@@ -25,6 +25,25 @@ fn a_killed_run_does_the_trials_it_had_left() {
 }
 
 #[test]
+fn a_run_that_came_to_its_end_has_nothing_left() {
+    let rig = Rig::new();
+    let _ = rig.run(&["run", "--trials", "2"]).success();
+    let before = rig.run(&["log", "--json"]).success();
+    let outcome = rig.run(&["resume"]);
+    assert!(
+        outcome
+            .stderr
+            .contains("nothing is left to do: 2 trials done")
+            && outcome.stderr.contains("loopwright resume --trials N"),
+        "{outcome:?}"
+    );
+    assert_eq!(outcome.success(), "");
+    assert_eq!(rig.run(&["log", "--json"]).success(), before);
+    let stdout = rig.run(&["resume", "--trials", "1"]).success();
+    assert!(stdout.contains("trial   3"), "{stdout}");
+}
+
+#[test]
 fn the_run_goes_on_with_what_it_pinned() {
     let rig = Rig::new();
     let _ = rig.run(&["run"]).success();

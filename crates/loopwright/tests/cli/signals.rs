@@ -37,6 +37,11 @@ fn a_polite_kill_ends_it_cleanly() {
 }
 
 #[test]
+fn a_quit_ends_it_as_cleanly() {
+    ends_by(Signal::QUIT, "SIGQUIT", 131);
+}
+
+#[test]
 fn a_terminal_that_goes_away_ends_it_cleanly() {
     let rig = Rig::after_six_trials();
     let mut child = rig.start(&["run", "--trials", "2"]);

@@ -4,7 +4,10 @@
 //! same decisions, nothing settled done again, nothing of the user's touched, no process left.
 
 mod bench;
+mod checks;
 mod in_place;
+mod others;
+mod random;
 mod syncs;
 mod two;
 
@@ -37,10 +40,12 @@ fn a_run_killed_at_any_point_comes_out_as_the_undisturbed_one() {
     for line in std::fs::read_to_string(&log).unwrap().lines() {
         *counts.entry(line.to_owned()).or_default() += 1;
     }
-    assert!(
-        counts.len() >= 12,
-        "few crash points are passed: {counts:?}"
-    );
+    // No command of this binary moves a ref of the record; its own tests kill there.
+    let missed: Vec<_> = loopwright_record::crash::points()
+        .iter()
+        .filter(|point| !point.starts_with("ref.") && !counts.contains_key(**point))
+        .collect();
+    assert!(missed.is_empty(), "not passed: {missed:?}");
     let mut plans = Vec::new();
     for (point, count) in &counts {
         let passes = passes(*count);

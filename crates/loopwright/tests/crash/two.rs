@@ -4,7 +4,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::bench::{Bench, await_that};
+use crate::bench::{Bench, await_that, names};
 
 /// The exit status of a command that finds the run driven by another process.
 const HELD: Option<i32> = Some(6);
@@ -96,6 +96,25 @@ fn a_stopped_one_is_shut_out(calm: &Bench, bench: &Bench) {
     assert!(done.status.success(), "{}", words(&done));
     assert_eq!(bench.decisions(), calm.decisions());
     bench.check("taken over", 1);
+
+    // Whoever comes next clears away what nobody works in any more.
+    assert_eq!(taken_over(bench).len(), 1, "{:?}", taken_over(bench));
+    bench.output(&["resume", "--trials", "1"]);
+    assert_eq!(taken_over(bench), Vec::<String>::new());
+}
+
+/// The folders of those who took a run over.
+fn taken_over(bench: &Bench) -> Vec<String> {
+    let work = bench.path("work");
+    let runs = names(&work).into_iter().flat_map(|store| {
+        let store = work.join(store);
+        let runs = names(&store).into_iter();
+        runs.map(move |run| store.join(run))
+    });
+    let folders = runs.flat_map(|run| names(&run));
+    folders
+        .filter(|name| name.starts_with("taken-over-"))
+        .collect()
 }
 
 #[test]
