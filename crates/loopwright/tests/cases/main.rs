@@ -1,10 +1,14 @@
 //! Acceptance cases of the experiment loop, from outside: one file per case, one test binary.
 
 mod agent_commits;
+mod agent_in_place;
+mod agent_repository;
 mod guards;
 mod hooks;
 mod leftovers;
 mod numbers;
+mod odd_names;
+mod odd_repositories;
 mod record_overwritten;
 mod referee;
 mod target;
@@ -13,3 +17,5 @@ mod user_works_on;
 mod which_number;
 
 mod rig;
+mod small_loop;
+mod users;
