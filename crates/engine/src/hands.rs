@@ -20,6 +20,9 @@ use loopwright_exec::{StopHow, Stopper};
 use crate::committer::{LEASE_TTL, now};
 use crate::driver::{Hands, Happening, Haste};
 
+/// Trees are walked by recursion, and a path can have some two thousand names.
+const WORKER_STACK_BYTES: usize = 64 << 20;
+
 /// How an attempt at an effect ended, as its performer says it.
 pub enum Performed {
     /// It came to its end.
@@ -218,6 +221,7 @@ impl<'a> WorkerHands<'a> {
         };
         let worker = std::thread::Builder::new()
             .name("worker".to_owned())
+            .stack_size(WORKER_STACK_BYTES)
             .spawn(work)?;
         Ok(Self {
             happenings,

@@ -161,6 +161,16 @@ pub enum Refusal {
     /// The work tree is dirty and the loop is to work in it.
     #[error("the work tree has changes that are not committed ({}); commit or stash them, or run without --in-place", join(.0))]
     Dirty(Vec<RepoPath>),
+    /// The checkout's own git directory is another than before a proposal.
+    #[error(
+        "{0} was removed or replaced while a proposal was made in the checkout; bring it back, then go on"
+    )]
+    GitDirectoryReplaced(PathBuf),
+    /// The checkout's files look different from what the tree holds, by settings outside the tree.
+    #[error(
+        "{0} is stored differently from how it is checked out (core.autocrlf or info/attributes, say), and --in-place works on the files as they are; put the rule into .gitattributes, or run without --in-place"
+    )]
+    ConvertedInPlace(RepoPath),
     /// A sparse checkout and the loop is to work in it.
     #[error(
         "the checkout is sparse; run `git sparse-checkout disable` first, or run without --in-place"

@@ -18,6 +18,7 @@ mod hash;
 pub mod in_place;
 mod place;
 pub mod proposer;
+pub mod quote;
 mod reader;
 pub mod store;
 #[cfg(any(test, feature = "test-support"))]
@@ -33,6 +34,7 @@ pub use branch::{Published, UserBranch};
 pub use error::{GitError, Refusal};
 pub use in_place::{InPlace, InPlaceCommit};
 pub use proposer::{AgentHead, ProposerRepository, Snapshot};
+pub use quote::quoted;
 pub use store::{CommitFacts, CommitSpec, ObjectStore, Person, SubmoduleContent};
 pub use types::{
     Change, Entry, Mode, ObjectFormat, Objects, Oid, RepoPath, TreeListing, apply_changes,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::GitError;
+use crate::quote::quoted;
 
 /// How a repository names its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -247,23 +248,15 @@ impl RepoPath {
 }
 
 impl fmt::Display for RepoPath {
-    /// Lossy and on one line: control characters are written as escapes.
+    /// As git shows it, see [`quoted`](crate::quote::quoted).
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use std::fmt::Write as _;
-        for character in String::from_utf8_lossy(&self.0).chars() {
-            if character.is_control() {
-                write!(formatter, "{}", character.escape_default())?;
-            } else {
-                formatter.write_char(character)?;
-            }
-        }
-        Ok(())
+        formatter.write_str(&quoted(&self.0))
     }
 }
 
 impl fmt::Debug for RepoPath {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?}", String::from_utf8_lossy(&self.0))
+        formatter.write_str(&quoted(&self.0))
     }
 }
 

@@ -268,9 +268,9 @@ impl Places {
             "rev-parse",
             "--path-format=absolute",
             "--is-inside-work-tree",
+            "--show-object-format",
             "--git-dir",
             "--git-common-dir",
-            "--show-object-format",
         ];
         let output = git.output(asked, b"")?;
         if !output.status.success() {
@@ -283,19 +283,27 @@ impl Places {
             });
         }
         let lines: Vec<&[u8]> = output.stdout.split(|byte| *byte == b'\n').collect();
-        let [inside, git_dir, common_dir, format, ..] = lines.as_slice() else {
+        let [inside, format, git_dir, common_dir, rest @ ..] = lines.as_slice() else {
             return Err(GitError::unexpected("`git rev-parse` answered too little"));
         };
+        let (git_dir, common_dir) = match rest {
+            [] | [b""] => (path_of(git_dir), path_of(common_dir)),
+            // A name on the way holds a line's end: each by itself.
+            _ => (
+                Self::ask(git, "--git-dir")?,
+                Self::ask(git, "--git-common-dir")?,
+            ),
+        };
         if *inside != b"true" {
-            return Err(Refusal::Bare(path_of(common_dir)).into());
+            return Err(Refusal::Bare(common_dir).into());
         }
-        let top = git.run(["rev-parse", "--path-format=absolute", "--show-toplevel"])?;
+        let top = Self::ask(git, "--show-toplevel")?;
         let prefix = git.run(["rev-parse", "--show-prefix"])?;
         let prefix = prefix.strip_suffix(b"\n").unwrap_or(&prefix);
         Ok(Self {
-            top: path_of(top.strip_suffix(b"\n").unwrap_or(&top)),
-            git_dir: path_of(git_dir),
-            common_dir: path_of(common_dir),
+            top,
+            git_dir,
+            common_dir,
             prefix: RepoPath::new(prefix.strip_suffix(b"/").unwrap_or(prefix)),
             format: match *format {
                 b"sha1" => ObjectFormat::Sha1,
@@ -308,6 +316,12 @@ impl Places {
                 }
             },
         })
+    }
+
+    /// One path, whatever its name holds.
+    fn ask(git: &Git, what: &str) -> Result<PathBuf, GitError> {
+        let output = git.run(["rev-parse", "--path-format=absolute", what])?;
+        Ok(path_of(output.strip_suffix(b"\n").unwrap_or(&output)))
     }
 }
 

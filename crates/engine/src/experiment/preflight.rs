@@ -126,7 +126,13 @@ fn only_untracked(
     } else {
         format!("{workdir}/{word}")
     };
-    if listing.contains_key(path.as_bytes()) || !top.join(&path).is_file() {
+    // A repository's own files are in every checkout, and never tracked.
+    let of_git = path.split('/').any(|name| name == ".git");
+    // Also by way of a tracked link.
+    let is_tracked = Path::new(&path)
+        .ancestors()
+        .any(|above| listing.contains_key(above.as_os_str().as_encoded_bytes()));
+    if of_git || is_tracked || !top.join(&path).is_file() {
         return false;
     }
     let below = |declared: &str| {

@@ -14,11 +14,12 @@ use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::{Proposed, Reapplied};
 use loopwright_core::experiment::shadow;
 use loopwright_exec::Command;
-use loopwright_git::{Change, GitError, Oid, Snapshot};
+use loopwright_git::{Change, GitError, Oid, RepoPath, Snapshot};
 
 use crate::commands::CommandRun;
 use crate::error::EngineError;
 use crate::hands::Control;
+use crate::views::trial_row;
 
 use super::environment::environment;
 use super::workshop::{Done, Workshop, oid_field, request_field};
@@ -205,17 +206,17 @@ impl Workshop {
         let protected: Vec<String> = listing
             .keys()
             .filter(|path| self.protected.matches(path.as_bytes()))
-            .map(ToString::to_string)
+            .map(latin)
             .collect();
         let added: Vec<String> = changes
             .iter()
             .filter(|change| change.before.is_none())
-            .map(|change| change.path.to_string())
+            .map(|change| latin(&change.path))
             .collect();
-        Ok(shadow::shadowing(
-            added.iter().map(String::as_str),
-            &protected,
-        ))
+        let found = shadow::shadowing(added.iter().map(String::as_str), &protected);
+        let changed = changes.iter().map(|change| &change.path);
+        let shadows = |path: &&RepoPath| found.contains(&latin(path));
+        Ok(changed.filter(shadows).map(ToString::to_string).collect())
     }
 
     /// Changed files that hold more of what looks like a secret than before.
@@ -248,15 +249,24 @@ impl Workshop {
         Ok(self.secrets.findings(&content).len())
     }
 
-    /// The trial of this segment that had the same tree.
+    /// The first trial of this segment in which the same tree was measured. One that came to an end
+    /// before that (its proposer failed) says nothing about the tree.
     fn duplicate_of(&self, announced: &Announced, tree: &Oid) -> Result<Option<u64>, EngineError> {
         let segment: u64 = request_field(&announced.request, "segment")?;
         let key = super::request::tree_key(segment, &tree.to_hex());
-        let Some(seq) = self.reader.first_with_key(&announced.run, "tree", &key)? else {
-            return Ok(None);
-        };
-        let entry = self.reader.event(&announced.run, seq)?;
-        Ok(entry.and_then(|entry| entry.sealed.event.scope.trial))
+        for seq in self.reader.all_with_key(&announced.run, "tree", &key)? {
+            let entry = self.reader.event(&announced.run, seq)?;
+            let Some(trial) = entry.and_then(|entry| entry.sealed.event.scope.trial) else {
+                continue;
+            };
+            let measuring = format!("t{trial}/measure/");
+            let row = trial_row(&self.reader, &announced.run, trial)?;
+            let mut commands = row.iter().flat_map(|row| &row.commands);
+            if commands.any(|command| command.effect.starts_with(&measuring)) {
+                return Ok(Some(trial));
+            }
+        }
+        Ok(None)
     }
 
     /// Performs `t<trial>/reapply`: an old candidate is brought to the incumbent.
@@ -289,6 +299,11 @@ impl Workshop {
         let candidate = self.candidate(announced, onto_commit, tree, &changes, &facts.message)?;
         Ok(Done::builtin(&Reapplied::Applied { candidate }))
     }
+}
+
+/// A path as text without a loss, byte for byte: module names are told apart by their bytes.
+fn latin(path: &RepoPath) -> String {
+    path.as_bytes().iter().copied().map(char::from).collect()
 }
 
 /// What a candidate's commit says: the agent's own words, where it committed by itself.

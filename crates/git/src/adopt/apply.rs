@@ -139,7 +139,9 @@ fn in_the_way(
     let tracked = names_in(user, &head_tree.to_hex())?;
     let mut names = Vec::new();
     for path in paths {
-        let occupied = !tracked.contains(path.as_bytes())
+        // What lies there by way of a tracked link is not in the way: the link itself will go.
+        let mut above = std::iter::successors(Some(path.clone()), RepoPath::parent);
+        let occupied = !above.any(|it| tracked.contains(it.as_bytes()))
             && fs::symlink_metadata(path.to_path(&user.top)).is_ok_and(|it| !it.is_dir());
         if edited.contains(path.as_bytes()) || occupied {
             names.push(path.to_string());

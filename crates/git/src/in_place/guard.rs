@@ -217,7 +217,7 @@ impl Guard {
 
     fn words(&self, path: &Path, why: &str) -> RefusedPath {
         let shown = path.strip_prefix(&self.top).unwrap_or(path);
-        undone(&shown.to_string_lossy(), why)
+        undone(shown.as_os_str().as_bytes(), why)
     }
 }
 

@@ -9,6 +9,7 @@
 mod guard;
 mod references;
 mod saved;
+mod shape;
 
 use std::path::{Path, PathBuf};
 
@@ -20,10 +21,11 @@ use crate::proposer::{AgentHead, Snapshot};
 use crate::store::ObjectStore;
 use crate::types::{Oid, RepoPath};
 use crate::user::UserRepository;
-use crate::worktree::{Extras, RefusedPath, WorkTree};
+use crate::worktree::{Extras, RefusedPath, Stamp, WorkTree};
 use guard::Guard;
 use references::References;
 use saved::Note;
+use shape::Shape;
 
 /// What a merge, rebase or the like leaves in a git directory, and locks of a git that died.
 const LEFTOVERS: &[&str] = &[
@@ -52,6 +54,9 @@ pub struct InPlace {
     reference: String,
     guard: Guard,
     references: References,
+    shape: Shape,
+    /// The index as we left it; another one may hold anything.
+    index: Option<Stamp>,
 }
 
 /// How committing in the user's checkout went.
@@ -117,11 +122,13 @@ impl InPlace {
         let tree = store.read_commit(&user.head)?.tree;
         let listing = store.checkout_listing(&tree)?;
         let mut work = WorkTree::new(&user.top, store.format(), tree, &excludes);
-        work.take_over(tree, &listing)?;
+        work.take_over(store, tree, &listing)?;
         Ok(Self {
             reference: format!("refs/heads/{branch}"),
             guard: Guard::record(&user, &listing)?,
             references: References::record(&user)?,
+            shape: Shape::record(&user)?,
+            index: index_stamp(&user),
             state_dir: state_dir.to_path_buf(),
             user,
             work,
@@ -131,13 +138,14 @@ impl InPlace {
     /// Records configuration, hooks and references: a proposal is about to start.
     pub fn begin(&mut self) -> Result<(), GitError> {
         self.guard = Guard::record(&self.user, self.work.listing())?;
-        self.references = References::record(&self.user)?;
+        self.record()?;
         let commit = self.incumbent()?;
         Note {
             git_dir: saved::to_hex(self.user.git_dir.as_os_str().as_encoded_bytes()),
             reference: self.reference.clone(),
             commit,
             guard: self.guard.save(),
+            shape: self.shape.clone(),
         }
         .write(&self.state_dir)
     }
@@ -160,7 +168,8 @@ impl InPlace {
     }
 
     fn take(&mut self, store: &mut ObjectStore, full: bool) -> Result<Snapshot, GitError> {
-        let mut undone = self.guard.put_back()?;
+        let mut undone = self.shape.mend()?;
+        undone.extend(self.guard.put_back()?);
         remove_leftovers(&self.user.git_dir);
         let agent_head = self.agent_head()?;
         undone.extend(self.references.put_back(&self.user)?);
@@ -205,6 +214,7 @@ impl InPlace {
 
     /// Brings checkout, index and branch to a commit that the user's repository has.
     pub fn restore(&mut self, store: &mut ObjectStore, commit: &Oid) -> Result<(), GitError> {
+        self.shape.mend()?;
         self.guard.put_back()?;
         remove_leftovers(&self.user.git_dir);
         let git = self.user.hermetic();
@@ -212,8 +222,16 @@ impl InPlace {
         git.run(["update-ref", &self.reference, &commit.to_hex()])?;
         let tree = store.read_commit(commit)?.tree;
         self.bring_to(store, tree)?;
-        self.references = References::record(&self.user)?;
+        self.record()?;
         Note::remove(&self.state_dir)
+    }
+
+    /// Notes how references and the rest of the git directory are now.
+    fn record(&mut self) -> Result<(), GitError> {
+        self.references = References::record(&self.user)?;
+        self.shape = Shape::record(&self.user)?;
+        self.index = index_stamp(&self.user);
+        Ok(())
     }
 
     /// Work tree and index at a tree; HEAD stays.
@@ -222,13 +240,15 @@ impl InPlace {
         let redrawn = self
             .work
             .restore(store, tree, &listing, Extras::KeepIgnored)?;
-        if redrawn {
-            // Git takes a file whose size differs from the index's for changed, unread.
+        if redrawn || self.index != index_stamp(&self.user) {
+            // Git takes a file whose size differs from the index's for changed, unread; and an index
+            // that others wrote may be damaged, or hide changes.
             let _ = std::fs::remove_file(self.user.git_dir.join("index"));
         }
         let git = self.user.hermetic().with_work_tree(&self.user.top);
         git.run(["read-tree", "--reset", &tree.to_hex()])?;
         git.output(["update-index", "-q", "--refresh"], b"")?;
+        self.index = index_stamp(&self.user);
         Ok(())
     }
 
@@ -276,7 +296,7 @@ impl InPlace {
         let listed = store.list_objects(&commit, parent)?;
         sync_fan_outs(&self.user.common_dir, &listed)?;
         sync_reference(&self.user.common_dir, &self.reference)?;
-        self.references = References::record(&self.user)?;
+        self.record()?;
         if tree != *expected {
             return Ok(InPlaceCommit::Rewritten { commit, tree });
         }
@@ -299,6 +319,12 @@ impl InPlace {
     }
 }
 
+fn index_stamp(user: &UserRepository) -> Option<Stamp> {
+    let index = user.git_dir.join("index");
+    let stat = rustix::fs::lstat(&index).ok()?;
+    Some(Stamp::of(&stat))
+}
+
 fn remove_leftovers(git_dir: &Path) {
     for name in LEFTOVERS {
         let path = git_dir.join(name);
@@ -319,9 +345,9 @@ fn clear_checkout(user: &UserRepository, excludes: &Path) -> Result<(), GitError
 }
 
 /// Words for something the proposer did to the repository that was undone.
-fn undone(what: &str, why: &str) -> RefusedPath {
+fn undone(what: &[u8], why: &str) -> RefusedPath {
     RefusedPath {
-        path: RepoPath::from(what),
+        path: RepoPath::new(what),
         why: why.to_owned(),
     }
 }

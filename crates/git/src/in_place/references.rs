@@ -31,17 +31,20 @@ impl References {
 
     /// Undoes what a proposal did to branches and tags; says what that was.
     pub(super) fn put_back(&self, user: &UserRepository) -> Result<Vec<RefusedPath>, GitError> {
+        // First of all: with a HEAD that is damaged git would see no repository, and a branch that
+        // is checked out can't be deleted under it.
+        point_head(&user.git_dir, &self.head)?;
         let git = user.hermetic();
         let found = read(user)?;
-        let mut orders = String::new();
+        let (mut deletions, mut orders) = (String::new(), String::new());
         let mut undone_here = Vec::new();
         for (name, oid) in found
             .iter()
             .filter(|(name, _)| !self.known.contains_key(*name))
         {
-            orders.push_str(&format_order("delete", name, &[oid]));
+            deletions.push_str(&format_order("delete", name, &[oid]));
             undone_here.push(undone(
-                name,
+                name.as_bytes(),
                 &format!("it was removed again; it pointed at {oid}"),
             ));
         }
@@ -50,13 +53,15 @@ impl References {
             if now != Some(oid) {
                 orders.push_str(&format_order("update", name, &[oid]));
                 let was = now.map_or_else(|| "gone".to_owned(), |now| format!("moved to {now}"));
-                undone_here.push(undone(name, &format!("it was put back; it was {was}")));
+                undone_here.push(undone(
+                    name.as_bytes(),
+                    &format!("it was put back; it was {was}"),
+                ));
             }
         }
-        // HEAD first: a branch that is checked out can't be deleted under it.
-        point_head(&user.git_dir, &self.head)?;
-        if !orders.is_empty() {
-            git.run_with(["update-ref", "--stdin"], orders.as_bytes())?;
+        // A reference below the name of another one has to be gone before that can be made.
+        for orders in [deletions, orders].iter().filter(|it| !it.is_empty()) {
+            git.run_with(["update-ref", "--no-deref", "--stdin"], orders.as_bytes())?;
         }
         Ok(undone_here)
     }
@@ -88,11 +93,13 @@ fn format_order(order: &str, name: &str, oids: &[&Oid]) -> String {
 }
 
 fn read(user: &UserRepository) -> Result<BTreeMap<String, Oid>, GitError> {
-    let format = "--format=%(objectname) %(refname)";
+    let format = "--format=%(objectname) %(symref) %(refname)";
     let text = user.hermetic().text(["for-each-ref", format])?;
     let mut found = BTreeMap::new();
     for line in text.lines() {
-        if let Some((oid, name)) = line.split_once(' ')
+        // One that names another is no value of its own; the shape holds it.
+        if let Some((oid, rest)) = line.split_once(' ')
+            && let Some(name) = rest.strip_prefix(' ')
             && let Some(oid) = Oid::from_hex(oid.as_bytes())
         {
             found.insert(name.to_owned(), oid);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::guard::Guard;
+use super::shape::Shape;
 use super::{references, remove_leftovers, undone};
 use crate::error::GitError;
 use crate::git::Git;
@@ -37,6 +38,7 @@ pub(super) struct Note {
     pub(super) reference: String,
     pub(super) commit: Oid,
     pub(super) guard: SavedGuard,
+    pub(super) shape: Shape,
 }
 
 impl Note {
@@ -91,7 +93,8 @@ pub(super) fn recover(state_dir: &Path) -> Result<Option<Vec<RefusedPath>>, GitE
     };
     let git_dir = path_from(&note.git_dir).ok_or_else(unreadable)?;
     let guard = Guard::load(&note.guard).ok_or_else(unreadable)?;
-    let mut undone_here = guard.put_back()?;
+    let mut undone_here = note.shape.mend()?;
+    undone_here.extend(guard.put_back()?);
     remove_leftovers(&git_dir);
     let git = Git::on(&git_dir);
     references::point_head(&git_dir, &note.reference)?;
@@ -100,7 +103,7 @@ pub(super) fn recover(state_dir: &Path) -> Result<Option<Vec<RefusedPath>>, GitE
         git.run(["update-ref", &note.reference, &note.commit.to_hex()])?;
         let was = now.map_or_else(|| "gone".to_owned(), |now| format!("at {now}"));
         undone_here.push(undone(
-            &note.reference,
+            note.reference.as_bytes(),
             &format!("it was put back; it was {was}"),
         ));
     }

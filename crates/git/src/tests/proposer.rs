@@ -205,7 +205,7 @@ fn c2_rejected_work_leaves_nothing_behind() {
     );
     let expected = [
         ".gitignore",
-        "a b\\nc",
+        "\"a b\\nc\"",
         "closed/in/f",
         "closed/new",
         "keep",

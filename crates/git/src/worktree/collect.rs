@@ -18,6 +18,9 @@ const LARGEST_FILE_BYTES: u64 = 1 << 31;
 /// New files above this number can't be part of a proposal; the rest is refused.
 const MOST_NEW_FILES: usize = 100_000;
 
+/// Longer paths can't be named: no checkout by git could hold them.
+const LONGEST_PATH_BYTES: usize = 4095;
+
 /// Something that can't be part of a proposal, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedPath {
@@ -147,6 +150,13 @@ impl WorkTree {
         let mut rules = IgnoreRules::start(store, self.path(), &self.excludes)?;
         let mut level = unknown;
         while !level.is_empty() {
+            level.retain(|(path, _)| {
+                let fits = path.as_bytes().len() <= LONGEST_PATH_BYTES;
+                if !fits {
+                    gathered.refuse(path.clone(), "its path is too long for a checkout");
+                }
+                fits
+            });
             let paths: Vec<RepoPath> = level.iter().map(|(path, _)| path.clone()).collect();
             let ignored = rules.ask(&paths)?;
             let mut next = Vec::new();

@@ -15,7 +15,12 @@ use crate::types::{Mode, Oid, RepoPath, TreeListing};
 
 impl WorkTree {
     /// Learns stamps and content of a checkout of the user's that git says is clean at `tree`.
-    pub(crate) fn take_over(&mut self, tree: Oid, listing: &TreeListing) -> Result<(), GitError> {
+    pub(crate) fn take_over(
+        &mut self,
+        store: &ObjectStore,
+        tree: Oid,
+        listing: &TreeListing,
+    ) -> Result<(), GitError> {
         let gone = || Refusal::NotARepository(self.path.clone());
         let mut place = Place::open(&self.path)?.ok_or_else(gone)?;
         let taken_ns = now_ns();
@@ -23,7 +28,7 @@ impl WorkTree {
         self.directory_mode = top.st_mode;
         self.taken_over = true;
         self.mirror = Directory::default();
-        for (path, (mode, _)) in listing.iter() {
+        for (path, (mode, oid)) in listing.iter() {
             if *mode == Mode::Submodule {
                 self.mirror
                     .insert_submodule(path.as_bytes(), self.directory_mode);
@@ -33,6 +38,10 @@ impl WorkTree {
             let (node, _) = self
                 .look(&mut place, path, *mode, taken_ns)?
                 .ok_or_else(differs)?;
+            let is_converted = store.is_converted(*mode) || self.submodule_of(path).is_some();
+            if node.disk != *oid && !is_converted {
+                return Err(Refusal::ConvertedInPlace(path.clone()).into());
+            }
             self.mirror
                 .insert(path.as_bytes(), node, self.directory_mode);
         }

@@ -11,6 +11,37 @@ const WAYS: &[(&str, &str)] = &[
     ),
     ("amend", "echo 5 > x; git commit -qa --amend -m mine"),
     (
+        "a true rebase",
+        "git checkout -qb side; echo note > note; git add note; git commit -qm note
+         git checkout -q -; echo 5 > x; git commit -qam mine; git rebase -q side",
+    ),
+    (
+        "a rebase that stopped midway",
+        "git checkout -qb side; echo 6 > x; git commit -qam six; git checkout -q -
+         echo 7 > x; git commit -qam seven; git rebase side >/dev/null 2>&1 || true
+         test -d .git/rebase-merge; echo 5 > x",
+    ),
+    (
+        "objects written through the alternates",
+        "store=$(head -n 1 .git/objects/info/alternates); echo 5 > x
+         GIT_OBJECT_DIRECTORY=$store git hash-object -w x; git commit -qam mine",
+    ),
+    (
+        "junk where the objects will be",
+        "store=$(head -n 1 .git/objects/info/alternates); echo 5 > x
+         id=$(git hash-object x); file=$store/$(echo $id | sed 's,^..,&/,')
+         mkdir -p \"$(dirname \"$file\")\"; echo junk > \"$file\"",
+    ),
+    (
+        "its alternates",
+        "echo /nowhere > .git/objects/info/alternates; echo 5 > x",
+    ),
+    (
+        "its references",
+        "echo 5 > x; git tag five; git pack-refs --all; echo junk >> .git/packed-refs
+         rm -rf .git/refs; ln -s /nowhere .git/refs; rm .git/HEAD; mkfifo .git/HEAD",
+    ),
+    (
         "configuration",
         "cd \"$(git rev-parse --show-toplevel)\"
          for word in fsmonitor clean hook; do
@@ -44,7 +75,7 @@ fn a_rejected_commit_can_be_shown_and_a_better_one_is_kept_once() {
     assert_eq!(rig.git(&["show", &format!("{branch}:x")]), "5\n");
     let commits = rig.git(&["rev-list", "--count", &format!("main..{branch}")]);
     assert_eq!(commits.trim(), "1");
-    assert_eq!(rig.users(), before);
+    before.expect_same(&rig.users(), "the user's");
 }
 
 #[test]
@@ -55,7 +86,7 @@ fn nothing_of_its_configuration_runs_in_the_engine() {
         let kept = rig.trial(propose, &[]);
         assert_eq!(kept["outcome"], "kept", "{name}: {kept}");
         assert_eq!(kept["value"], 5.0, "{name}: {kept}");
-        assert_eq!(rig.users(), before, "{name}");
+        before.expect_same(&rig.users(), name);
         for word in ["fsmonitor", "clean", "hook"] {
             let marker = rig.path(&format!("ran-{word}"));
             assert!(!marker.exists(), "{name}: {word} ran");
@@ -81,13 +112,22 @@ fn its_configuration_would_run_if_git_obeyed_it() {
 }
 
 #[test]
-fn in_place_the_starting_branch_has_the_result() {
-    for (name, propose) in &WAYS[..3] {
-        let rig = Rig::new();
-        let kept = rig.trial(propose, &["--in-place"]);
-        assert_eq!(kept["outcome"], "kept", "{name}: {kept}");
-        assert_eq!(rig.git(&["branch", "--show-current"]), "main\n", "{name}");
-        assert_eq!(rig.git(&["show", "main:x"]), "5\n", "{name}");
-        assert_eq!(rig.git(&["status", "--porcelain"]), "", "{name}");
-    }
+fn a_commit_without_its_objects_fails_with_gits_words_and_the_loop_goes_on() {
+    let rig = Rig::new();
+    let before = rig.users();
+    // Its own git finds neither the project's objects nor the commit it stands on.
+    let propose = "echo /nowhere > .git/objects/info/alternates; echo 5 > x; git commit -qam mine";
+    let failed = rig.trial(propose, &[]);
+    assert_eq!(failed["outcome"], "failed", "{failed}");
+    let why = failed["why"].as_str().unwrap();
+    assert_eq!(why, "the proposal exited with status 128");
+    assert!(
+        rig.loopwright(&["show", "1"])
+            .contains("/nowhere does not exist")
+    );
+    // What was never measured is no reason to refuse the same change.
+    let kept = rig.trial("echo 5 > x; git commit -qam mine", &[]);
+    assert_eq!(kept["outcome"], "kept", "{kept}");
+    before.expect_same(&rig.users(), "the user's");
+    rig.loopwright(&["verify"]);
 }

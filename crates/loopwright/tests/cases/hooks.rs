@@ -26,7 +26,7 @@ fn beside_the_checkout_no_hook_runs() {
     let kept = rig.trial("echo 5 > x", &[]);
     assert_eq!(kept["outcome"], "kept", "{kept}");
     assert!(!rig.path("ran").exists(), "a hook ran");
-    assert_eq!(rig.users(), before);
+    before.expect_same(&rig.users(), "the user's");
 }
 
 #[test]

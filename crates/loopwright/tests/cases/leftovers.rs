@@ -29,7 +29,7 @@ fn after_a_rejected_mess_nothing_has_changed() {
     let looked = rig.trial(LOOK, &[]);
     assert_eq!(looked["outcome"], "no_change", "{looked}");
     assert_eq!(rig.trial("true", &[])["outcome"], "no_change");
-    assert_eq!(rig.users(), before);
+    before.expect_same(&rig.users(), "the user's");
 }
 
 #[test]
@@ -42,4 +42,37 @@ fn a_hidden_cache_cannot_buy_a_win() {
         assert_eq!(trial["outcome"], "reverted", "{trial}");
         assert_eq!(trial["value"], 10.0, "{trial}");
     }
+}
+
+#[test]
+fn a_kept_commit_stands_without_any_state_of_ours() {
+    let rig = Rig::with("sh lib.sh\n", &[("lib.sh", "echo \"m=$(cat x)\"\n")]);
+    let kept = rig.trial(
+        "echo 5 > x; mkdir new; echo 'echo m=5' > new/lib.sh; rm lib.sh; ln -s new/lib.sh lib.sh",
+        &[],
+    );
+    assert_eq!(kept["outcome"], "kept", "{kept}");
+    let better = rig.trial("echo 4 > x; sed -i s/5/4/ new/lib.sh", &[]);
+    assert_eq!(better["outcome"], "kept", "{better}");
+    let shown = rig.loopwright(&["show", "2"]);
+    std::fs::remove_dir_all(rig.repository().join(".git/loopwright")).unwrap();
+    std::fs::remove_dir_all(rig.path("work")).unwrap();
+    rig.git(&["fsck", "--full", "--strict"]);
+    rig.git(&["reflog", "expire", "--expire=now", "--all"]);
+    rig.git(&["gc", "-q", "--prune=now"]);
+    // Over git's own protocol: a local clone would only copy files.
+    let from = format!("file://{}", rig.repository().display());
+    let to = rig.path("clone");
+    let to = to.to_str().unwrap();
+    rig.git(&["clone", "-q", "-b", "loopwright/default/main", &from, to]);
+    rig.git(&["-C", to, "fsck", "--full", "--strict"]);
+    let commit = rig.git(&["-C", to, "rev-parse", "HEAD"]);
+    assert!(
+        shown.contains(&format!("kept as    commit {commit}")),
+        "{shown}"
+    );
+    let mut measure = rig.command("sh", &["run.sh"]);
+    let measured = measure.current_dir(to).output().unwrap();
+    let value = String::from_utf8(measured.stdout).unwrap();
+    assert_eq!(value, format!("m={}\n", better["value"].as_f64().unwrap()));
 }

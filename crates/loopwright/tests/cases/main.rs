@@ -1,6 +1,8 @@
 //! Acceptance cases of the experiment loop, from outside: one file per case, one test binary.
 
 mod agent_commits;
+mod agent_in_place;
+mod agent_repository;
 mod disk_full;
 mod guards;
 mod hooks;
@@ -8,6 +10,8 @@ mod killers;
 mod leftovers;
 mod next_invocation;
 mod numbers;
+mod odd_names;
+mod odd_repositories;
 mod record_overwritten;
 mod referee;
 mod target;
@@ -16,3 +20,5 @@ mod user_works_on;
 mod which_number;
 
 mod rig;
+mod small_loop;
+mod users;

@@ -33,7 +33,7 @@ fn a_touched_referee_is_named_and_an_honest_proposal_judged() {
         assert!(why.contains("eval/score.sh"), "{name}: {trial}");
         let honest = rig.trial("echo 5 > x", &rules);
         assert_eq!(honest["outcome"], "kept", "{name}: {honest}");
-        assert_eq!(rig.users(), before, "{name}");
+        before.expect_same(&rig.users(), name);
         rig.loopwright(&["verify"]);
     }
 }

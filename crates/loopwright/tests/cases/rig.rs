@@ -1,15 +1,22 @@
 //! A fresh repository in which `x` holds 10 and the measurement says so, in an environment of its
 //! own.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
+use crate::users::Users;
+
 /// The repository, and all that stands round it.
 pub struct Rig {
     folder: tempfile::TempDir,
+    /// The checkout.
+    top: PathBuf,
+    /// Where in it commands run.
+    below: PathBuf,
     /// The repository is on a little disk of its own.
     on_disk: bool,
 }
@@ -23,6 +30,7 @@ fn mount(folder: &Path, size: &str) -> bool {
     done.is_ok_and(|done| done.status.success())
 }
 
+
 impl Rig {
     pub fn new() -> Self {
         Self::with("echo \"m=$(cat x)\"\n", &[])
@@ -30,10 +38,7 @@ impl Rig {
 
     /// One with another measurement and more files.
     pub fn with(run: &str, files: &[(&str, &str)]) -> Self {
-        let rig = Self {
-            folder: tempfile::tempdir().unwrap(),
-            on_disk: false,
-        };
+        let rig = Self::empty();
         fs::create_dir(rig.repository()).unwrap();
         rig.furnish(run, files);
         rig
@@ -41,29 +46,23 @@ impl Rig {
 
     /// One whose repository, the store with it, is on a little disk; none where nothing can be mounted.
     pub fn on_a_disk(size: &str, run: &str) -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("repository")).unwrap();
-        let on_disk = mount(&folder.path().join("repository"), size);
-        let rig = on_disk.then_some(Self { folder, on_disk })?;
-        rig.furnish(run, &[]);
-        Some(rig)
+        let mut rig = Self::empty();
+        fs::create_dir(rig.repository()).unwrap();
+        rig.on_disk = mount(&rig.repository(), size);
+        rig.on_disk.then(|| {
+            rig.furnish(run, &[]);
+            rig
+        })
     }
 
     fn furnish(&self, run: &str, files: &[(&str, &str)]) {
-        let rig = self;
-        fs::write(
-            rig.path("gitconfig"),
-            "[user]\n\tname = A\n\temail = a@example.org\n[protocol \"file\"]\n\tallow = always\n",
-        )
-        .unwrap();
-        rig.write("x", "10\n");
-        rig.write("run.sh", run);
+        self.write("x", "10\n");
+        self.write("run.sh", run);
         for (name, text) in files {
-            rig.write(name, text);
+            self.write(name, text);
         }
-        rig.git(&["init", "-q", "-b", "main"]);
-        rig.git(&["add", "-A"]);
-        rig.git(&["commit", "-qm", "start"]);
+        self.init(&[]);
+        self.commit_all("start");
     }
 
     /// Fills the disk of the repository but for so many bytes.
@@ -85,12 +84,56 @@ impl Rig {
         self.repository().join(".git/filler")
     }
 
+
+    /// The surroundings alone, without a repository.
+    pub fn empty() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let top = folder.path().join("repository");
+        fs::write(
+            folder.path().join("gitconfig"),
+            "[user]\n\tname = A\n\temail = a@example.org\n[protocol \"file\"]\n\tallow = always\n",
+        )
+        .unwrap();
+        Self {
+            folder,
+            top,
+            below: PathBuf::new(),
+            on_disk: false,
+        }
+    }
+
+    pub fn init(&self, options: &[&str]) {
+        let arguments = [&["init", "-q", "-b", "main"], options].concat();
+        self.git(&arguments);
+    }
+
+    pub fn commit_all(&self, message: &str) {
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-qm", message]);
+    }
+
+    /// From now on the checkout is another one.
+    pub fn move_to(&mut self, top: impl AsRef<OsStr>) {
+        self.top = self.folder.path().join(top.as_ref());
+    }
+
+    /// Where commands run.
+    pub fn working_directory(&self) -> PathBuf {
+        self.top.join(&self.below)
+    }
+
+    /// From now on commands run in this directory of the checkout.
+    pub fn go_below(&mut self, directory: &str) {
+        self.below = directory.into();
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
+    /// The checkout.
     pub fn repository(&self) -> PathBuf {
-        self.path("repository")
+        self.top.clone()
     }
 
     pub fn write(&self, name: &str, text: &str) {
@@ -103,7 +146,7 @@ impl Rig {
         let mut command = Command::new(program);
         command
             .args(arguments)
-            .current_dir(self.repository())
+            .current_dir(self.working_directory())
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.folder.path())
@@ -120,12 +163,36 @@ impl Rig {
         text_of(arguments, &self.command("git", arguments).output().unwrap())
     }
 
-    pub fn loopwright(&self, arguments: &[&str]) -> String {
-        let binary = env!("CARGO_BIN_EXE_loopwright");
+    /// Git in another directory.
+    pub fn git_in(&self, directory: &Path, arguments: &[&str]) -> String {
+        let mut command = self.command("git", arguments);
+        text_of(arguments, &command.current_dir(directory).output().unwrap())
+    }
+
+    /// A script of the user's in the checkout.
+    pub fn shell(&self, script: &str) -> String {
+        let arguments = ["-ec", script];
         text_of(
-            arguments,
-            &self.command(binary, arguments).output().unwrap(),
+            &arguments,
+            &self.command("sh", &arguments).output().unwrap(),
         )
+    }
+
+    pub fn loopwright(&self, arguments: &[&str]) -> String {
+        text_of(arguments, &self.try_loopwright(arguments))
+    }
+
+    /// The same where it need not succeed.
+    pub fn try_loopwright(&self, arguments: &[&str]) -> Output {
+        self.tool(arguments).output().unwrap()
+    }
+
+    /// The refusal it must end with, by this exit code.
+    pub fn refusal(&self, code: i32, arguments: &[&str]) -> String {
+        let done = self.try_loopwright(arguments);
+        let words = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(code), "{arguments:?}: {words}");
+        words
     }
 
     /// The command that makes so many trials with this proposal.
@@ -143,13 +210,7 @@ impl Rig {
 
     /// One trial with this proposal; its line of the log.
     pub fn trial(&self, propose: &str, more: &[&str]) -> Value {
-        let mut arguments = vec!["run", "--run", "sh run.sh", "--metric", "m", "--propose"];
-        arguments.push(propose);
-        if !more.contains(&"--goal") {
-            arguments.extend(["--goal", "min"]);
-        }
-        arguments.extend(more);
-        self.loopwright(&arguments);
+        self.loopwright(&run_arguments(propose, more));
         self.log().pop().unwrap()
     }
 
@@ -161,24 +222,9 @@ impl Rig {
             .collect()
     }
 
-    /// All that is the user's: refs but the loop's, HEAD, configuration, hooks, status, `x`.
-    pub fn users(&self) -> String {
-        let refs = self.git(&["for-each-ref", "--format=%(refname) %(objectname)"]);
-        let refs: Vec<&str> = refs
-            .lines()
-            .filter(|line| !line.starts_with("refs/heads/loopwright/"))
-            .collect();
-        let read = |name: &str| fs::read_to_string(self.repository().join(name)).unwrap();
-        let hooks = fs::read_dir(self.repository().join(".git/hooks"));
-        let mut hooks: Vec<_> = hooks
-            .into_iter()
-            .flatten()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
-        hooks.sort();
-        let status = self.git(&["status", "--porcelain", "--ignored"]);
-        let (head, config, x) = (read(".git/HEAD"), read(".git/config"), read("x"));
-        format!("{refs:?} {head} {config} {hooks:?} {status} {x}")
+    /// All that is the user's.
+    pub fn users(&self) -> Users {
+        Users::of(self)
     }
 }
 
@@ -191,6 +237,17 @@ impl Drop for Rig {
                 .status();
         }
     }
+}
+
+/// What one trial with this proposal is asked for by.
+pub fn run_arguments<'a>(propose: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec!["run", "--run", "sh run.sh", "--metric", "m", "--propose"];
+    arguments.push(propose);
+    if !more.contains(&"--goal") {
+        arguments.extend(["--goal", "min"]);
+    }
+    arguments.extend(more);
+    arguments
 }
 
 /// What it printed; it must have succeeded.

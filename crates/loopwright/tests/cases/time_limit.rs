@@ -1,7 +1,8 @@
 //! C5: a time limit means the whole family, and so does success.
 
 use std::fs;
-use std::time::{Duration, Instant};
+
+use serde_json::Value;
 
 use crate::rig::Rig;
 
@@ -26,19 +27,57 @@ fn family_of(rig: &Rig) -> usize {
         .count()
 }
 
+/// A command of a trial as `show` has it.
+fn command(rig: &Rig, trial: u64, effect: &str) -> Value {
+    let shown = rig.loopwright(&["show", &trial.to_string(), "--json"]);
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let commands = shown["commands"].as_array().unwrap();
+    let found = commands.iter().find(|command| command["effect"] == effect);
+    found
+        .unwrap_or_else(|| panic!("no {effect}: {shown}"))
+        .clone()
+}
+
+#[test]
+fn a_late_proposal_is_named_as_such() {
+    let rig = Rig::new();
+    let propose = "echo 5 > x; setsid sleep 600 & sleep 600";
+    let late = rig.trial(propose, &["--propose-limit", "1s"]);
+    assert_eq!(late["outcome"], "timed_out", "{late}");
+    let why = late["why"].as_str().unwrap();
+    assert_eq!(why, "the proposal passed its limit of 1 s");
+    assert_eq!(family_of(&rig), 0);
+}
+
 #[test]
 fn nothing_outlives_the_limit_or_success() {
     let rig = Rig::with(FAMILY, &[]);
     let mut users = rig.command("sleep", &["600"]).spawn().unwrap();
     let limits = ["--run-limit", "2s"];
-    let began = Instant::now();
     let late = rig.trial("echo 7 > x", &limits);
-    assert!(began.elapsed() < Duration::from_secs(15), "{late}");
     assert_eq!(late["outcome"], "timed_out", "{late}");
+    // Which step it was, and how long it may take.
+    let why = late["why"].as_str().unwrap();
+    assert_eq!(why, "the measurement passed its limit of 2 s");
     assert_eq!(family_of(&rig), 1, "only the user's own is left");
+    let measured = command(&rig, 1, "t1/measure/candidate/1");
+    let wall_us = measured["usage"]["wall_us"].as_u64().unwrap();
+    assert!((2_000_000..5_000_000).contains(&wall_us), "{measured}");
     let kept = rig.trial("echo 5 > x", &limits);
     assert_eq!(kept["outcome"], "kept", "{kept}");
     assert_eq!(family_of(&rig), 1, "only the user's own is left");
+    // What it left and what became of that is noted.
+    let measured = command(&rig, 2, "t2/measure/candidate/1");
+    let leftovers = measured["ran"]["leftovers"].as_array().unwrap();
+    let sleeping = leftovers
+        .iter()
+        .filter(|name| name.as_str().unwrap().contains("sleep"));
+    assert!(sleeping.count() >= 2, "{measured}");
+    let shown = rig.loopwright(&["show", "2"]);
+    let note = shown
+        .lines()
+        .find(|line| line.contains("left behind, and ended: "));
+    assert!(note.is_some_and(|line| line.contains("sleep")), "{shown}");
     assert!(users.try_wait().unwrap().is_none(), "the user's was ended");
     users.kill().unwrap();
     users.wait().unwrap();

@@ -3,26 +3,15 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::rig::Rig;
+use crate::rig::{Rig, run_arguments};
 
-#[test]
-fn the_run_goes_on_with_what_it_pinned() {
-    let rig = Rig::new();
+const BRANCH: &str = "loopwright/default/main";
+
+/// Two trials, during which the user works: they are let go on only after it.
+fn while_it_runs(rig: &Rig, work: impl FnOnce()) {
     let propose = "touch \"$OUTSIDE/begun\"; while [ ! -e \"$OUTSIDE/go\" ]; do sleep 0.02; done
                    echo $((10 - LOOPWRIGHT_TRIAL)) > x";
-    let arguments = [
-        "run",
-        "--run",
-        "sh run.sh",
-        "--metric",
-        "m",
-        "--goal",
-        "min",
-        "--trials",
-        "2",
-        "--propose",
-        propose,
-    ];
+    let arguments = run_arguments(propose, &["--trials", "2"]);
     let mut child = rig
         .command(env!("CARGO_BIN_EXE_loopwright"), &arguments)
         .stdout(Stdio::null())
@@ -34,25 +23,111 @@ fn the_run_goes_on_with_what_it_pinned() {
         assert!(Instant::now() < deadline, "no proposal began");
         std::thread::sleep(Duration::from_millis(5));
     }
-    rig.write("mine", "of the user\n");
-    rig.write("loopwright.toml", "[loop.other]\nrun = \"false\"\n");
-    rig.git(&["add", "-A"]);
-    rig.git(&["commit", "-qm", "mine"]);
-    rig.git(&["commit", "-q", "--amend", "-m", "rewritten"]);
-    rig.git(&["checkout", "-qb", "side"]);
-    rig.git(&["reflog", "expire", "--expire=now", "--all"]);
-    rig.git(&["gc", "-q", "--prune=now"]);
-    rig.git(&["worktree", "prune"]);
-    rig.write("unsaved", "too\n");
+    work();
     let before = rig.users();
     std::fs::write(rig.path("go"), "").unwrap();
     assert!(child.wait().unwrap().success());
-    assert_eq!(rig.users(), before);
+    before.expect_same(&rig.users(), "while the loop ran");
+    assert_eq!(rig.git(&["show", &format!("{BRANCH}:x")]), "8\n");
+}
+
+#[test]
+fn the_run_goes_on_with_what_it_pinned() {
+    let rig = Rig::new();
+    while_it_runs(&rig, || {
+        rig.write("mine", "of the user\n");
+        rig.write("loopwright.toml", "[loop.other]\nrun = \"false\"\n");
+        rig.git(&["add", "-A"]);
+        rig.git(&["commit", "-qm", "mine"]);
+        rig.git(&["commit", "-q", "--amend", "-m", "rewritten"]);
+        rig.git(&["checkout", "-qb", "side"]);
+        rig.git(&["reflog", "expire", "--expire=now", "--all"]);
+        rig.git(&["gc", "-q", "--prune=now"]);
+        rig.git(&["worktree", "prune"]);
+        rig.write("unsaved", "too\n");
+    });
     std::fs::remove_file(rig.repository().join("unsaved")).unwrap();
-    let branch = "loopwright/default/main";
-    assert_eq!(rig.git(&["show", &format!("{branch}:x")]), "8\n");
     rig.loopwright(&["--loop", "default", "verify"]);
     rig.loopwright(&["--loop", "default", "adopt"]);
     assert_eq!(rig.git(&["show", "HEAD:x"]), "8\n");
     assert_eq!(rig.git(&["show", "HEAD:mine"]), "of the user\n");
+}
+
+/// The user's branch with two more commits, one of which is about to be rewritten.
+fn with_history() -> Rig {
+    let rig = Rig::new();
+    rig.write("first", "1\n");
+    rig.commit_all("first");
+    rig.write("second", "2\n");
+    rig.commit_all("second");
+    rig
+}
+
+/// A true rebase: the two commits the loop started from are made anew on another root's child.
+fn rebase(rig: &Rig, also: &str) {
+    rig.shell(&format!(
+        "git checkout -q -b upstream HEAD~2; echo upstream > up; {also}; git add -A
+         git commit -qm upstream; git checkout -q main; git rebase -q upstream
+         git reflog expire --expire=now --all; git gc -q --prune=now"
+    ));
+}
+
+#[test]
+fn a_branch_rebased_under_the_loop_can_adopt() {
+    let rig = with_history();
+    let old = rig.git(&["rev-parse", "main"]);
+    while_it_runs(&rig, || rebase(&rig, ":"));
+    let rebased = rig.git(&["rev-parse", "main"]);
+    assert_ne!(rebased, old);
+    rig.loopwright(&["verify"]);
+    rig.loopwright(&["adopt"]);
+    assert_eq!(rig.git(&["show", "HEAD:x"]), "8\n");
+    assert_eq!(rig.git(&["show", "HEAD:up"]), "upstream\n");
+    assert_eq!(rig.git(&["rev-parse", "HEAD^1"]), rebased);
+    assert_eq!(rig.git(&["status", "--porcelain"]), "");
+    rig.git(&["fsck", "--full"]);
+    // The next run starts a trial from what the user has now.
+    assert_eq!(rig.trial("echo 4 > x", &[])["outcome"], "kept");
+}
+
+#[test]
+fn a_rebased_branch_that_conflicts_is_told_and_left_as_it_is() {
+    let rig = with_history();
+    while_it_runs(&rig, || rebase(&rig, "echo 20 > x"));
+    let before = rig.users();
+    for arguments in [&["adopt"][..], &["adopt", "1"]] {
+        let words = rig.refusal(2, arguments);
+        assert!(
+            words.contains("these paths conflict with what the branch holds: x"),
+            "{words}"
+        );
+        before.expect_same(&rig.users(), "not adopted");
+    }
+    rig.loopwright(&["verify"]);
+    // Once the user has solved it, the same adopts.
+    rig.shell("echo 10 > x; git commit -qam back");
+    rig.loopwright(&["adopt"]);
+    assert_eq!(rig.git(&["show", "HEAD:x"]), "8\n");
+}
+
+#[test]
+fn nothing_is_adopted_into_a_rebase_that_is_under_way() {
+    let rig = with_history();
+    while_it_runs(&rig, || {
+        rig.shell(
+            "git checkout -q -b upstream HEAD~2; echo other > first; git add -A
+             git commit -qm upstream; git checkout -q main
+             git rebase upstream >/dev/null 2>&1 && exit 9; test -d .git/rebase-merge",
+        );
+    });
+    let before = rig.users();
+    let words = rig.refusal(2, &["adopt"]);
+    assert!(
+        words.contains("a rebase is under way") || words.contains("HEAD is detached"),
+        "{words}"
+    );
+    before.expect_same(&rig.users(), "not adopted");
+    rig.git(&["rebase", "--abort"]);
+    rig.loopwright(&["adopt"]);
+    assert_eq!(rig.git(&["show", "HEAD:x"]), "8\n");
 }

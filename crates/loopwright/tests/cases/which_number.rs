@@ -4,36 +4,78 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::rig::Rig;
+use serde_json::Value;
 
-const OUTPUTS: &[(&str, &str)] = &[
-    ("a sentence", "echo m=7; echo 'next we hope for m: 1'"),
-    ("a prefix", "echo best-m=1; echo m=7"),
-    ("a prefix after", "echo m=7; echo best-m=1"),
-    ("a dotted name", "echo train.m=1; echo m=7"),
-    ("json last", "echo m=9; echo '{\"m\": 7}'"),
-    ("colour", "printf 'm=\\033[32m7\\033[0m\\n'"),
+use crate::rig::{Rig, run_arguments};
+
+const MEASURE: &str = "if [ \"$(cat x)\" = 10 ]; then echo m=10; else . ./out.sh; fi\n";
+
+/// What is printed, and the two lines that are quoted where they contradict each other.
+type Output = (&'static str, &'static str, Option<[&'static str; 2]>);
+
+const OUTPUTS: &[Output] = &[
+    ("a sentence", "echo m=7; echo 'next we hope for m: 1'", None),
+    ("a prefix", "echo best-m=1; echo m=7", None),
+    ("a prefix after", "echo m=7; echo best-m=1", None),
+    ("a dotted name", "echo train.m=1; echo m=7", None),
+    (
+        "json last",
+        "echo m=9; echo '{\"m\": 7}'",
+        Some(["m=9", "{\"m\": 7}"]),
+    ),
+    ("colour", "printf 'm=\\033[32m7\\033[0m\\n'", None),
     (
         "indented json",
         "printf '{\\n  \"a\": 1,\\n  \"m\": 7\\n}\\n'",
+        None,
     ),
-    ("result file", "echo m=1; echo m=7 > \"$LOOPWRIGHT_RESULT\""),
+    (
+        "result file",
+        "echo m=1; echo m=7 > \"$LOOPWRIGHT_RESULT\"",
+        None,
+    ),
 ];
 
 #[test]
 fn seven_or_a_refusal_but_never_one() {
-    for (name, output) in OUTPUTS {
-        let rig = Rig::with(
-            "if [ \"$(cat x)\" = 10 ]; then echo m=10; else . ./out.sh; fi\n",
-            &[("out.sh", output)],
-        );
+    for (name, output, quoted) in OUTPUTS {
+        let rig = Rig::with(MEASURE, &[("out.sh", output)]);
         let trial = rig.trial("echo 7 > x", &[]);
-        if trial["outcome"] == "kept" {
-            assert_eq!(trial["value"], 7.0, "{name}: {trial}");
-        } else {
-            let why = trial["why"].as_str().unwrap();
-            assert!(why.contains("ambiguous"), "{name}: {trial}");
+        match quoted {
+            None => {
+                assert_eq!(trial["outcome"], "kept", "{name}: {trial}");
+                assert_eq!(trial["value"], 7.0, "{name}: {trial}");
+            }
+            Some(lines) => expect_both_quoted(&trial, lines, name),
         }
+    }
+}
+
+#[test]
+fn if_asked_for_two_values_are_a_refusal_that_quotes_both() {
+    let outputs = [
+        ("echo m=7; echo m=1", ["m=7", "m=1"]),
+        ("echo m=1; echo other; echo 'm: 7'", ["m=1", "m: 7"]),
+        ("echo m=nan; echo m=7", ["m=nan", "m=7"]),
+    ];
+    for (output, lines) in outputs {
+        let rig = Rig::with(MEASURE, &[("out.sh", output)]);
+        let trial = rig.trial("echo 7 > x", &["--strict-metric"]);
+        expect_both_quoted(&trial, &lines, output);
+        let same = rig.trial(
+            "echo 7 > x; echo 'echo m=7; echo m=7' > out.sh",
+            &["--strict-metric"],
+        );
+        assert_eq!(same["outcome"], "kept", "{output}: {same}");
+    }
+}
+
+fn expect_both_quoted(trial: &Value, lines: &[&str; 2], name: &str) {
+    assert_eq!(trial["outcome"], "ambiguous", "{name}: {trial}");
+    assert!(trial["value"].is_null(), "{name}: {trial}");
+    let why = trial["why"].as_str().unwrap();
+    for line in lines {
+        assert!(why.contains(line), "{name}: {trial}");
     }
 }
 
@@ -43,17 +85,7 @@ fn a_flood_of_output_stays_out_of_memory() {
 echo \"m=$(cat x)\"
 ";
     let rig = Rig::with(run, &[]);
-    let arguments = [
-        "run",
-        "--run",
-        "sh run.sh",
-        "--metric",
-        "m",
-        "--goal",
-        "min",
-        "--propose",
-        "echo 7 > x",
-    ];
+    let arguments = run_arguments("echo 7 > x", &[]);
     let mut child = rig
         .command(env!("CARGO_BIN_EXE_loopwright"), &arguments)
         .stdout(Stdio::null())
