@@ -164,6 +164,10 @@ fn till<M: Machine>(
         format!("{repeats} calls were repeated, and {given_up} attempts given up")
     })?;
     let tokens: u64 = ledger.iter().map(|call| call.tokens).sum();
+    let booked = run.kernel.account.spent.tokens;
+    ensure(tokens <= booked, Law::Books, || {
+        format!("{tokens} tokens were used, children's along, and {booked} are booked")
+    })?;
     if let Some(limit) = run.kernel.account.limits.tokens {
         ensure(tokens <= limit, Law::Budget, || {
             format!("{tokens} tokens were used, and {limit} allowed")

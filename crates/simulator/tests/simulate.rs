@@ -74,6 +74,7 @@ fn fresh_seeds_in_memory() {
         "agent stopped_infra_failure",
         "agent stopped_by_human",
         "agent budget",
+        "agent time",
         "search finished",
         "search failed",
         "search budget",

@@ -2,6 +2,7 @@
 
 mod support;
 
+use loopwright_simulator::search::SearchScenario;
 use loopwright_simulator::{Disturbance, Kind, LifeEnd, Lost, Medium, Plan, Report, simulate};
 use support::run_beside;
 
@@ -18,6 +19,7 @@ fn short(kind: Kind) -> Plan {
     Plan {
         kind,
         seed,
+        order: 0,
         steps: 3,
         width: 3,
         lost: Lost::Retry,
@@ -188,4 +190,72 @@ fn a_disturbance_that_is_never_reached_does_nothing() {
         assert_eq!(calm, never);
         assert!(calm.ends.contains(&LifeEnd::Done));
     });
+}
+
+/// Steps that finish in any order, under a budget that is too small for all of them: the same ones
+/// are made, refused and decided about.
+#[test]
+fn any_order_of_completion_gives_the_same_search() {
+    let (mut searches, mut short_of_money, mut others) = (0, 0, 0);
+    for seed in 0..90 {
+        let plan = Plan {
+            seed,
+            width: 4,
+            steps: 4,
+            tokens: Some(150 + seed * 7),
+            ..short(Kind::Search)
+        };
+        if !SearchScenario::of(&plan).is_patient() {
+            continue;
+        }
+        let first = simulate(&plan).expect("a run");
+        searches += 1;
+        short_of_money += u32::from(first.reason == "budget");
+        for order in 1..=5 {
+            let plan = Plan {
+                order,
+                ..plan.clone()
+            };
+            let other = simulate(&plan).expect("a run");
+            others += u32::from(other.head != first.head);
+            let same = |report: &Report| {
+                let mut decisions: Vec<_> = report
+                    .decisions
+                    .iter()
+                    .map(|decision| format!("{decision:?}"))
+                    .collect();
+                decisions.sort();
+                (decisions, report.calls, report.reason.clone())
+            };
+            assert_eq!(same(&first), same(&other), "seed {seed}, order {order}");
+        }
+    }
+    assert!(
+        searches > 20 && short_of_money > 10,
+        "{searches} searches, {short_of_money} short"
+    );
+    assert!(others > 60, "{others} went another way");
+}
+
+/// A run of hundreds of levels, with signals and deaths all along, keeps as little as a short one:
+/// the law of memory holds at every commit.
+#[test]
+fn a_long_run_keeps_as_little_as_a_short_one() {
+    for seed in [25, 26, 27] {
+        let disturbances = (1..40).map(|life| match life % 3 {
+            0 => Disturbance::Interrupt {
+                wait: 9,
+                again: false,
+            },
+            1 => Disturbance::Crash(50),
+            _ => Disturbance::Broken(12),
+        });
+        let plan = Plan {
+            seed,
+            steps: 600,
+            ..short(Kind::Search).with(disturbances.collect())
+        };
+        let report = simulate(&plan).expect("a run that keeps the laws");
+        assert!(report.events > 1_000, "{} events", report.events);
+    }
 }
