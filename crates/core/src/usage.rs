@@ -53,6 +53,10 @@ pub struct Amounts {
     pub wall_us: u64,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
 fn is_zero(amount: &u64) -> bool {
     *amount == 0
 }

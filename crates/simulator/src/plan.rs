@@ -104,6 +104,10 @@ pub struct Plan {
     pub disturbances: Vec<Disturbance>,
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
 fn is_zero(number: &u64) -> bool {
     *number == 0
 }

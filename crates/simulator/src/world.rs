@@ -50,6 +50,8 @@ pub struct World {
     now: Cell<Micros>,
     ledger: RefCell<Vec<Call>>,
     durable: RefCell<BTreeMap<RunId, Durable>>,
+    /// How often a word came too late while a run was driven.
+    refused: Cell<u32>,
 }
 
 impl World {
@@ -59,6 +61,7 @@ impl World {
             now: Cell::new(BEGINNING),
             ledger: RefCell::default(),
             durable: RefCell::default(),
+            refused: Cell::new(0),
         }
     }
 
@@ -81,6 +84,16 @@ impl World {
     pub fn returned(&self, run: &RunId) -> Option<(u64, Digest)> {
         let all = self.durable.borrow();
         all.get(run).and_then(|durable| durable.returned)
+    }
+
+    /// Notes that a word came too late while a run was driven.
+    pub fn refuse(&self) {
+        self.refused.set(self.refused.get() + 1);
+    }
+
+    /// How often one did.
+    pub fn refused(&self) -> u32 {
+        self.refused.get()
     }
 
     /// The questions that a run has asked a person so far, with the attempt.

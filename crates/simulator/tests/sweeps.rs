@@ -59,7 +59,11 @@ fn sweep_every(stride: usize, plan: &Plan, make: impl Fn(u32) -> Disturbance) ->
 
 /// An interrupted life ends in good order, and another one is needed.
 fn interrupts(disturbance: &Disturbance, report: &Report, calm: &Report) -> bool {
-    matches!(disturbance, Disturbance::Interrupt { .. }) && report.lives > calm.lives
+    let is_signal = matches!(
+        disturbance,
+        Disturbance::Interrupt { .. } | Disturbance::InterruptThenBroken(_)
+    );
+    is_signal && report.lives > calm.lives
 }
 
 fn each(check: impl Fn(&Plan)) {
@@ -202,7 +206,7 @@ fn any_order_of_completion_gives_the_same_search() {
             seed,
             width: 4,
             steps: 4,
-            tokens: Some(150 + seed * 7),
+            tokens: Some(100 + seed * 5),
             ..short(Kind::Search)
         };
         if !SearchScenario::of(&plan).is_patient() {
@@ -241,7 +245,15 @@ fn any_order_of_completion_gives_the_same_search() {
 /// the law of memory holds at every commit.
 #[test]
 fn a_long_run_keeps_as_little_as_a_short_one() {
-    for seed in [25, 26, 27] {
+    let long = |seed| Plan {
+        seed,
+        steps: 400,
+        ..short(Kind::Search)
+    };
+    // Most searches break off early: a level fails where all its branches do.
+    let is_long = |plan: &Plan| simulate(plan).expect("a run").events > 1_000;
+    let plans = (0..).map(long).filter(is_long).take(2);
+    for plan in plans {
         let disturbances = (1..40).map(|life| match life % 3 {
             0 => Disturbance::Interrupt {
                 wait: 9,
@@ -250,12 +262,11 @@ fn a_long_run_keeps_as_little_as_a_short_one() {
             1 => Disturbance::Crash(50),
             _ => Disturbance::Broken(12),
         });
-        let plan = Plan {
-            seed,
-            steps: 600,
-            ..short(Kind::Search).with(disturbances.collect())
-        };
-        let report = simulate(&plan).expect("a run that keeps the laws");
-        assert!(report.events > 1_000, "{} events", report.events);
+        let report = simulate(&plan.with(disturbances.collect())).expect("a run");
+        assert!(
+            report.repeats > 20,
+            "{} calls were repeated",
+            report.repeats
+        );
     }
 }

@@ -7,7 +7,8 @@ use loopwright_core::budget::Limits;
 use loopwright_core::kernel::kind;
 use proptest::prelude::*;
 
-use crate::toy::{Table, Wanted, announced, begun, used};
+use crate::table::{Table, announced, begun, used};
+use crate::toy::Wanted;
 
 fn tokens(limit: u64) -> Table {
     Table::limited(Limits {

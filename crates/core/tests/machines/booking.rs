@@ -11,9 +11,10 @@ use loopwright_core::usage::Usage;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::toy::{
-    Table, Wanted, abandoned, act, announced, begun, host_died, host_ended, tokens_used, used,
+use crate::table::{
+    Table, abandoned, act, announced, begun, host_died, host_ended, tokens_used, used,
 };
+use crate::toy::Wanted;
 
 fn tokens(limit: u64) -> Table {
     Table::limited(Limits {

@@ -8,7 +8,7 @@ use loopwright_core::turn::Given;
 use loopwright_core::usage::Dimension;
 use serde_json::json;
 
-use crate::toy::{
+use crate::table::{
     Table, abandoned, act, answer, begun, host_died, host_ended, limits_set, settled, want,
 };
 

@@ -5,7 +5,7 @@ use loopwright_core::ids::EffectId;
 use loopwright_core::kernel::AbandonedWhy;
 use loopwright_core::role::Role;
 
-use crate::toy::{Table, abandoned, announced, begun, paths, settled, want};
+use crate::table::{Table, abandoned, announced, begun, paths, settled, want};
 
 fn busy() -> Table {
     let mut table = Table::limited(Limits::default());

@@ -9,7 +9,7 @@ use loopwright_core::turn::{Given, TurnError};
 use loopwright_core::usage::Dimension;
 use serde_json::json;
 
-use crate::toy::{Table, abandoned, act, announced, begun, host_ended, paths, settled, want};
+use crate::table::{Table, abandoned, act, announced, begun, host_ended, paths, settled, want};
 
 #[test]
 fn nothing_is_announced_before_an_invocation_and_everything_at_its_beginning() {

@@ -6,9 +6,10 @@ use loopwright_core::role::Role;
 use loopwright_core::turn::{Late, TurnError};
 use serde_json::json;
 
-use crate::toy::{
-    Table, Wanted, abandoned, act, announced, answer, begun, host_died, limits_set, used, want,
+use crate::table::{
+    Table, abandoned, act, announced, answer, begun, host_died, limits_set, used, want,
 };
+use crate::toy::Wanted;
 
 fn tokens(limit: u64) -> Limits {
     Limits {

@@ -19,6 +19,7 @@ mod questions;
 mod scenario;
 mod support;
 mod switching;
+mod table;
 mod targets;
 mod toy;
 mod world;

@@ -9,7 +9,7 @@ use loopwright_core::turn::Given;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::toy::{Table, abandoned, act, announced, answer, begun, paths, settled, want};
+use crate::table::{Table, abandoned, act, announced, answer, begun, paths, settled, want};
 
 /// How much the kernel keeps of effects that are not in flight.
 fn kept(table: &Table) -> usize {
@@ -130,7 +130,10 @@ proptest! {
                         sealed.event.kind == kind::EFFECT_SETTLED
                             && sealed.event.effect.as_ref().is_some_and(|effect| effect.as_str() == id)
                     });
-                    if settled_once { continue } else { vec![want(&id, Role::Actor, 0)] }
+                    if settled_once {
+                        continue;
+                    }
+                    vec![want(&id, Role::Actor, 0)]
                 }
                 _ => continue,
             };

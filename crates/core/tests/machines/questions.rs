@@ -1,6 +1,6 @@
 //! Questions to people: asked, answered once, withdrawn, and never answered too late.
 
-use loopwright_core::budget::Limits;
+use loopwright_core::budget::{Limits, Unknown};
 use loopwright_core::effect::Settlement;
 use loopwright_core::ids::EffectId;
 use loopwright_core::kernel::{
@@ -12,7 +12,7 @@ use loopwright_core::turn::{Given, Late};
 use loopwright_core::usage::Usage;
 use serde_json::json;
 
-use crate::toy::{Table, abandoned, act, announced, answer, begun, paths, settled, want};
+use crate::table::{Table, abandoned, act, announced, answer, begun, paths, settled, want};
 
 fn asked() -> Table {
     let mut table = Table::limited(Limits::default());
@@ -56,7 +56,7 @@ fn a_question_costs_nothing_whatever_is_said_of_it() {
         ),
         (0, 0, 0)
     );
-    assert_eq!(account.unknown, Default::default());
+    assert_eq!(account.unknown, Unknown::default());
     table.verify();
 }
 
