@@ -1,9 +1,10 @@
 //! Budgets: limits, what was spent, what is reserved, and how a child inherits its parent's.
 //!
-//! An effect that declares a ceiling has it reserved before it starts, and is refused where it
-//! can't fit. One that declares none in a dimension starts while anything is left there, and is
-//! booked after. A lost attempt, or one that reported nothing, is booked at its ceiling where it
-//! has one, else counted as unknown.
+//! An effect that declares a ceiling has it reserved before it starts. It is refused where it can't
+//! fit even if all effects in flight should cost nothing, and waits for them where it doesn't fit
+//! beside what they reserve. One that declares none in a dimension starts while anything is left
+//! there, and is booked after. A lost attempt, or one that reported nothing, is booked at its
+//! ceiling where it has one, else counted as unknown.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +26,9 @@ pub struct Limits {
     /// Millionths of the loop's currency.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub money_micros: Option<u64>,
+    /// The wall clock: time in which the run is driven and doesn't only wait for a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_us: Option<u64>,
 }
 
 impl Limits {
@@ -35,21 +39,24 @@ impl Limits {
             Dimension::Time => self.time_us,
             Dimension::Tokens => self.tokens,
             Dimension::Money => self.money_micros,
+            Dimension::Wall => self.wall_us,
         }
     }
 
-    /// A child's limits under its parent: its own, but never more than the parent has left.
-    /// Steps are not shared: a child's iteration is not a parent's.
-    pub fn inherit(self, parent: &Account) -> Self {
-        let tighter = |own: Option<u64>, left: Option<u64>| match (own, left) {
-            (Some(own), Some(left)) => Some(own.min(left)),
-            (own, left) => own.or(left),
+    /// A child's limits: its own, but never more than was reserved for its parent's effect. The
+    /// effect's time limit bounds both the time it spends and its wall clock. Steps are not shared:
+    /// a child's iteration is not a parent's.
+    pub fn under(self, ceiling: Ceiling) -> Self {
+        let tighter = |own: Option<u64>, reserved: Option<u64>| match (own, reserved) {
+            (Some(own), Some(reserved)) => Some(own.min(reserved)),
+            (own, reserved) => own.or(reserved),
         };
         Self {
             steps: self.steps,
-            time_us: tighter(self.time_us, parent.left(Dimension::Time)),
-            tokens: tighter(self.tokens, parent.left(Dimension::Tokens)),
-            money_micros: tighter(self.money_micros, parent.left(Dimension::Money)),
+            time_us: tighter(self.time_us, ceiling.time_us),
+            tokens: tighter(self.tokens, ceiling.tokens),
+            money_micros: tighter(self.money_micros, ceiling.money_micros),
+            wall_us: tighter(self.wall_us, ceiling.time_us),
         }
     }
 }
@@ -82,12 +89,18 @@ impl Ceiling {
         }
     }
 
+    /// The ceiling of what costs nothing: a question to a person.
+    pub fn nothing() -> Self {
+        Self::time(Some(0))
+    }
+
     fn declared(self, dimension: Dimension) -> Option<u64> {
         match dimension {
             Dimension::Steps => Some(self.steps),
             Dimension::Time => self.time_us,
             Dimension::Tokens => self.tokens,
             Dimension::Money => self.money_micros,
+            Dimension::Wall => None,
         }
     }
 
@@ -97,8 +110,20 @@ impl Ceiling {
             time_us: self.time_us.unwrap_or(0),
             tokens: self.tokens.unwrap_or(0),
             money_micros: self.money_micros.unwrap_or(0),
+            wall_us: 0,
         }
     }
+}
+
+/// Whether an effect may start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Now.
+    Fits,
+    /// Not beside what is in flight; later, if that leaves enough.
+    Waits,
+    /// Never under these limits.
+    Refused(OverBudget),
 }
 
 /// Why an effect may not start.
@@ -109,7 +134,7 @@ pub struct OverBudget {
     pub dimension: Dimension,
     /// What it would need at most; `None` where it declares nothing and nothing is left.
     pub needed: Option<u64>,
-    /// What is left, reservations taken off.
+    /// What isn't booked; what is in flight may take of it.
     pub left: u64,
     /// The limit.
     pub limit: u64,
@@ -156,25 +181,42 @@ impl Account {
             .map(|limit| limit.saturating_sub(used))
     }
 
-    /// Whether an effect with this ceiling may start.
-    pub fn fits(&self, ceiling: Ceiling) -> Result<(), OverBudget> {
+    /// Whether an effect with this ceiling may start. Refusing looks only at what is booked, which
+    /// never shrinks: whoever is refused while others are in flight would be refused after them.
+    pub fn admit(&self, ceiling: Ceiling) -> Admission {
+        let mut admission = Admission::Fits;
         for dimension in Dimension::ALL {
-            let (Some(limit), Some(left)) = (self.limits.of(dimension), self.left(dimension))
+            let (Some(limit), Some(free)) = (self.limits.of(dimension), self.left(dimension))
             else {
                 continue;
             };
+            let left = limit.saturating_sub(self.spent.of(dimension));
             let needed = ceiling.declared(dimension);
-            let fits = needed.map_or(left > 0, |needed| needed <= left);
-            if !fits {
-                return Err(OverBudget {
+            let fits = |left: u64| needed.map_or(left > 0, |needed| needed <= left);
+            if !fits(left) {
+                return Admission::Refused(OverBudget {
                     dimension,
                     needed,
                     left,
                     limit,
                 });
             }
+            if !fits(free) {
+                admission = Admission::Waits;
+            }
         }
-        Ok(())
+        admission
+    }
+
+    /// The same ceiling with all that is free in the limited dimensions it doesn't declare.
+    pub fn with_the_rest(&self, ceiling: Ceiling) -> Ceiling {
+        let or_rest = |declared: Option<u64>, dimension| declared.or(self.left(dimension));
+        Ceiling {
+            steps: ceiling.steps,
+            time_us: or_rest(ceiling.time_us, Dimension::Time),
+            tokens: or_rest(ceiling.tokens, Dimension::Tokens),
+            money_micros: or_rest(ceiling.money_micros, Dimension::Money),
+        }
     }
 
     /// Reserves a ceiling.
@@ -183,108 +225,83 @@ impl Account {
     }
 
     /// Releases a reservation and books what was used. Steps are booked as declared.
-    pub fn settle(&mut self, ceiling: Ceiling, usage: &Usage) {
+    pub fn settle(&mut self, ceiling: Ceiling, usage: &Usage) -> Booked {
         self.reserved = self.reserved.minus(ceiling.reserved());
         let tokens = usage.tokens.or(ceiling.tokens);
         let money = usage.money_micros.or(ceiling.money_micros);
-        self.unknown.tokens += u64::from(tokens.is_none());
-        self.unknown.money += u64::from(money.is_none());
-        self.spent = self.spent.plus(Amounts {
-            steps: ceiling.steps,
-            time_us: usage.wall_us.or(ceiling.time_us).unwrap_or(0),
-            tokens: tokens.unwrap_or(0),
-            money_micros: money.unwrap_or(0),
-        });
+        let booked = Booked {
+            amounts: Amounts {
+                steps: ceiling.steps,
+                time_us: usage.wall_us.or(ceiling.time_us).unwrap_or(0),
+                tokens: tokens.unwrap_or(0),
+                money_micros: money.unwrap_or(0),
+                wall_us: 0,
+            },
+            unknown: Unknown {
+                tokens: u64::from(tokens.is_none()),
+                money: u64::from(money.is_none()),
+            },
+        };
+        self.spent = self.spent.plus(booked.amounts);
+        self.unknown.tokens += booked.unknown.tokens;
+        self.unknown.money += booked.unknown.money;
+        booked
     }
 
     /// Releases a reservation for an attempt that is known not to have been finished, so that
     /// another attempt of the same step can be made: its step is not booked, the rest is booked
     /// as used at its ceiling where that is declared and charged for.
-    pub fn give_up(&mut self, ceiling: Ceiling, usage: &Usage) {
-        self.settle(ceiling, usage);
+    pub fn give_up(&mut self, ceiling: Ceiling, usage: &Usage) -> Booked {
+        let mut booked = self.settle(ceiling, usage);
         self.spent.steps = self.spent.steps.saturating_sub(ceiling.steps);
+        booked.amounts.steps = 0;
+        booked
     }
+
+    /// Takes back what an attempt was booked at: the next one reports it along with its own.
+    pub fn take_back(&mut self, booked: Booked) {
+        self.spent = self.spent.minus(booked.amounts);
+        self.unknown.tokens = self.unknown.tokens.saturating_sub(booked.unknown.tokens);
+        self.unknown.money = self.unknown.money.saturating_sub(booked.unknown.money);
+    }
+
+    /// Lets the wall clock run on.
+    pub fn pass(&mut self, duration_us: u64) {
+        self.spent.wall_us = self.spent.wall_us.saturating_add(duration_us);
+    }
+
+    /// Whether the wall clock has run out.
+    pub fn out_of_time(&self) -> Option<OverBudget> {
+        let limit = self.limits.wall_us?;
+        (self.spent.wall_us >= limit).then_some(OverBudget {
+            dimension: Dimension::Wall,
+            needed: None,
+            left: 0,
+            limit,
+        })
+    }
+
+    /// What was used of it in all, as one attempt of the parent's effect reports it. What is
+    /// unknown here is unknown there.
+    pub fn usage(&self) -> Usage {
+        Usage {
+            wall_us: Some(self.spent.wall_us),
+            tokens: (self.unknown.tokens == 0).then_some(self.spent.tokens),
+            money_micros: (self.unknown.money == 0).then_some(self.spent.money_micros),
+            ..Usage::default()
+        }
+    }
+}
+
+/// What an attempt was booked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Booked {
+    /// The amounts.
+    pub amounts: Amounts,
+    /// What nobody reported.
+    pub unknown: Unknown,
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn limits(tokens: u64) -> Limits {
-        Limits {
-            tokens: Some(tokens),
-            ..Limits::default()
-        }
-    }
-
-    #[test]
-    fn a_declared_ceiling_that_does_not_fit_is_refused_before_it_starts() {
-        let mut account = Account::new(limits(1000));
-        let call = Ceiling {
-            tokens: Some(400),
-            ..Ceiling::default()
-        };
-        for _ in 0..2 {
-            account.fits(call).unwrap();
-            account.reserve(call);
-        }
-        let refused = account.fits(call).unwrap_err();
-        assert_eq!((refused.dimension, refused.left), (Dimension::Tokens, 200));
-        account.settle(
-            call,
-            &Usage {
-                tokens: Some(100),
-                ..Usage::default()
-            },
-        );
-        account.fits(call).unwrap();
-    }
-
-    #[test]
-    fn unknown_usage_is_booked_at_the_ceiling_or_counted_as_unknown() {
-        let mut account = Account::new(limits(1000));
-        let declared = Ceiling {
-            tokens: Some(400),
-            ..Ceiling::default()
-        };
-        account.reserve(declared);
-        account.settle(declared, &Usage::default());
-        assert_eq!((account.spent.tokens, account.unknown.tokens), (400, 0));
-        account.reserve(Ceiling::default());
-        account.settle(Ceiling::default(), &Usage::default());
-        assert_eq!((account.spent.tokens, account.unknown.tokens), (400, 1));
-    }
-
-    #[test]
-    fn a_child_gets_no_more_than_its_parent_has_left() {
-        let mut parent = Account::new(limits(1000));
-        parent.spent.tokens = 700;
-        assert_eq!(limits(500).inherit(&parent).tokens, Some(300));
-        assert_eq!(limits(100).inherit(&parent).tokens, Some(100));
-        assert_eq!(Limits::default().inherit(&parent).tokens, Some(300));
-        assert_eq!(limits(100).inherit(&Account::default()).tokens, Some(100));
-    }
-
-    proptest! {
-        /// Where every call declares its ceiling and keeps to it, the limit is never passed.
-        #[test]
-        fn reserved_calls_never_overspend(calls in prop::collection::vec((0u64..500, 0u64..500), 0..60)) {
-            let mut account = Account::new(limits(2000));
-            let mut open = Vec::new();
-            for (index, (ceiling, used)) in calls.into_iter().enumerate() {
-                let ceiling = Ceiling { tokens: Some(ceiling), ..Ceiling::default() };
-                if account.fits(ceiling).is_ok() {
-                    account.reserve(ceiling);
-                    open.push((ceiling, used));
-                }
-                if index % 3 == 0 && let Some((ceiling, used)) = open.pop() {
-                    let used = used.min(ceiling.tokens.unwrap_or(0));
-                    account.settle(ceiling, &Usage { tokens: Some(used), ..Usage::default() });
-                }
-                prop_assert!(account.spent.plus(account.reserved).tokens <= 2000);
-            }
-        }
-    }
-}
+mod tests;

@@ -29,9 +29,41 @@ pub struct Effect {
     pub ceiling: Ceiling,
     /// What happens when its outcome is unknown.
     pub on_unknown: OnUnknown,
+    /// What its attempts report.
+    pub booking: Booking,
+}
+
+/// What the attempts of an effect report as used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Booking {
+    /// Each its own; a lost one is booked at its ceiling, and stays so.
+    #[default]
+    EachAttempt,
+    /// Each what all have used together: whoever performs it keeps an account of his own, as a
+    /// child run does. What a lost or stopped one was booked at is taken back when the next is
+    /// announced. In a limited dimension without a ceiling it reserves all that is free.
+    AllAttempts,
+}
+
+impl Booking {
+    /// Whether it is the default, which isn't written down.
+    pub fn is_each(&self) -> bool {
+        *self == Self::EachAttempt
+    }
 }
 
 impl Effect {
+    /// A question to a person. It reserves nothing and costs nothing, and stays open over
+    /// invocations.
+    pub fn question(id: impl Into<String>, scope: Scope, request: Value) -> Self {
+        Self {
+            role: Role::Human,
+            ceiling: Ceiling::nothing(),
+            ..Self::builtin(id, scope, request)
+        }
+    }
+
     /// A built-in effect: free, and safe to do again.
     pub fn builtin(id: impl Into<String>, scope: Scope, request: Value) -> Self {
         Self {
@@ -42,6 +74,7 @@ impl Effect {
             request,
             ceiling: Ceiling::time(None),
             on_unknown: OnUnknown::Retry,
+            booking: Booking::EachAttempt,
         }
     }
 }
@@ -63,6 +96,9 @@ pub struct Announced {
     pub scope: Scope,
     /// What is asked.
     pub request: Value,
+    /// What was reserved for it: whoever performs it must not use more. A child run's limits are
+    /// its own under this ([`Limits::under`](crate::budget::Limits::under)).
+    pub ceiling: Ceiling,
     /// When its first attempt was announced. Clocks in role inputs read this, so that a retry sends
     /// the same.
     pub asked_at: Micros,

@@ -119,6 +119,12 @@ impl EffectId {
     pub fn new(path: impl Into<String>) -> Self {
         Self(path.into())
     }
+
+    /// Whether this path is `path`, or lies under it.
+    pub fn is_under(&self, path: &Self) -> bool {
+        let rest = self.0.strip_prefix(&path.0);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
 }
 
 #[cfg(test)]
@@ -136,5 +142,16 @@ mod tests {
             assert!(BranchName::new(good).is_ok(), "{good:?}");
         }
         assert!(LoopName::new(&"a".repeat(101)).is_err());
+    }
+
+    #[test]
+    fn a_path_lies_under_its_beginnings_and_under_nothing_that_only_looks_like_one() {
+        let path = EffectId::new("l1/b2/p3");
+        for (over, is_under) in [("l1", true), ("l1/b2", true), ("l1/b2/p3", true)] {
+            assert_eq!(path.is_under(&EffectId::new(over)), is_under, "{over}");
+        }
+        for other in ["l", "l1/b", "l1/b2/p", "l1/b2/p3/q", "b2"] {
+            assert!(!path.is_under(&EffectId::new(other)), "{other}");
+        }
     }
 }

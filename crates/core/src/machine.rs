@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::budget::OverBudget;
+use crate::budget::{Limits, OverBudget};
 use crate::digest::Digest;
 use crate::effect::{Effect, Settlement};
 use crate::event::{Event, Scope};
@@ -53,6 +53,16 @@ pub enum Input {
     },
     /// A deadline that the machine asked for has passed.
     Woken,
+    /// The run's wall clock has run out; nothing new is admitted until its limit is raised.
+    Exhausted {
+        /// The limit.
+        over: OverBudget,
+    },
+    /// The run's limits were set anew.
+    Limits {
+        /// All of them.
+        limits: Limits,
+    },
 }
 
 /// An event that a machine wants recorded.
@@ -86,9 +96,37 @@ impl Draft {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Next {
     /// The effects wanted now, each with its own id. An effect stays wanted until it is settled.
+    /// They are admitted to the budget in this order: where one waits for effects in flight, those
+    /// behind it wait too.
     pub effects: Vec<Effect>,
+    /// What becomes of effects in flight that are not among them.
+    pub finish: Finish,
     /// When the machine wants to be woken at the latest.
     pub deadline: Option<Micros>,
+}
+
+/// Which effects in flight may come to their end though the state doesn't want them begun: a
+/// pruned branch, an invocation that ends for want of money. Whatever isn't spared is stopped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// None.
+    #[default]
+    Nothing,
+    /// All.
+    Everything,
+    /// Those whose path is one of these or lies under one.
+    Under(Vec<EffectId>),
+}
+
+impl Finish {
+    /// Whether it spares that effect.
+    pub fn spares(&self, effect: &EffectId) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Everything => true,
+            Self::Under(paths) => paths.iter().any(|path| effect.is_under(path)),
+        }
+    }
 }
 
 /// Why an invocation or a run is over, for machines and people.
@@ -178,4 +216,9 @@ pub trait Machine {
 
     /// What the state is doing.
     fn status(state: &Self::State) -> Status;
+
+    /// Whether the state can never want that effect again, whatever happens: its trial, level or
+    /// iteration is over. The kernel then forgets how often it was attempted, so that what it keeps
+    /// is bounded. One that is wanted again after all would be recorded as a first attempt twice.
+    fn is_past(state: &Self::State, effect: &EffectId) -> bool;
 }

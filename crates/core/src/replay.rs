@@ -107,7 +107,9 @@ fn known_kind(kind: &str) -> &'static str {
         known::EFFECT_UNKNOWN,
         known::EFFECT_LOST,
         known::CLOCK_REACHED,
+        known::LIMITS_SET,
         known::OPERATOR_ACT,
+        known::OPERATOR_NOTED,
     ]
     .into_iter()
     .find(|known| *known == kind)

@@ -36,7 +36,7 @@ impl Usage {
     }
 }
 
-/// Amounts in the four dimensions that budgets have.
+/// Amounts in the dimensions that budgets have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Amounts {
@@ -48,6 +48,17 @@ pub struct Amounts {
     pub tokens: u64,
     /// Millionths of the loop's currency.
     pub money_micros: u64,
+    /// Time that passed while the run was driven and not only waited for a person.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub wall_us: u64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
+fn is_zero(amount: &u64) -> bool {
+    *amount == 0
 }
 
 impl Amounts {
@@ -58,6 +69,7 @@ impl Amounts {
             time_us: self.time_us.saturating_add(other.time_us),
             tokens: self.tokens.saturating_add(other.tokens),
             money_micros: self.money_micros.saturating_add(other.money_micros),
+            wall_us: self.wall_us.saturating_add(other.wall_us),
         }
     }
 
@@ -68,6 +80,7 @@ impl Amounts {
             time_us: self.time_us.saturating_sub(other.time_us),
             tokens: self.tokens.saturating_sub(other.tokens),
             money_micros: self.money_micros.saturating_sub(other.money_micros),
+            wall_us: self.wall_us.saturating_sub(other.wall_us),
         }
     }
 
@@ -78,6 +91,7 @@ impl Amounts {
             Dimension::Time => self.time_us,
             Dimension::Tokens => self.tokens,
             Dimension::Money => self.money_micros,
+            Dimension::Wall => self.wall_us,
         }
     }
 }
@@ -94,11 +108,20 @@ pub enum Dimension {
     Tokens,
     /// Millionths of the loop's currency.
     Money,
+    /// The wall clock, in microseconds: what passes while the run is driven and not only waits
+    /// for a person. No effect declares or books it.
+    Wall,
 }
 
 impl Dimension {
     /// All of them, in the order in which refusals are reported.
-    pub const ALL: [Self; 4] = [Self::Steps, Self::Time, Self::Tokens, Self::Money];
+    pub const ALL: [Self; 5] = [
+        Self::Steps,
+        Self::Time,
+        Self::Tokens,
+        Self::Money,
+        Self::Wall,
+    ];
 
     /// The word used everywhere.
     pub fn name(self) -> &'static str {
@@ -107,6 +130,7 @@ impl Dimension {
             Self::Time => "time",
             Self::Tokens => "tokens",
             Self::Money => "money",
+            Self::Wall => "wall clock",
         }
     }
 }

@@ -361,7 +361,8 @@ mod tests {
             epoch: 1,
             scope: Scope::default(),
             request: serde_json::Value::Null,
-            announced_at: Micros::default(),
+            ceiling: loopwright_core::budget::Ceiling::nothing(),
+            asked_at: Micros::default(),
         }
     }
 

@@ -386,6 +386,7 @@ mod tests {
             isolation in prop::sample::select(vec![
                 Isolation::Auto, Isolation::WithoutNamespace, Isolation::SubreaperOnly,
             ]),
+            read_only in prop::collection::vec(any_text().prop_map(PathBuf::from), 0..3),
         ) -> Request {
             Request {
                 argv,
@@ -395,6 +396,7 @@ mod tests {
                 grace,
                 linger,
                 isolation,
+                read_only,
             }
         }
     }

@@ -165,6 +165,7 @@ fn of_drive(error: DriveError) -> Failure {
             Failure::new(Exit::Failure, error).hint("then go on: loopwright resume")
         }
         DriveError::Turn(error) => damaged(error),
+        error @ DriveError::Late(_) => Failure::refused(error),
         error @ DriveError::Ended(_) => {
             Failure::refused(error).hint("start another loop: loopwright run --loop NAME")
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use loopwright_core::batch::Batch;
 use loopwright_core::event::Sealed;
 use loopwright_core::machine::Machine;
-use loopwright_core::turn::Run;
+use loopwright_core::turn::{Run, TurnError};
 use loopwright_engine::{Committer, Watcher};
 use loopwright_record::{Along, AppendError, Journal as _, Snapshot};
 
@@ -113,4 +113,11 @@ impl Watcher for SimWatcher {
     }
 
     fn notice(&mut self, _words: &str) {}
+
+    fn refused(&mut self, why: &TurnError) {
+        if !matches!(why, TurnError::Late(_)) {
+            Violation::throw(Law::Late, format!("a word was refused: {why}"));
+        }
+        self.stage.world.refuse();
+    }
 }

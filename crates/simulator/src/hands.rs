@@ -26,7 +26,7 @@ const SET_BACK_US_MAX: u64 = 5_000_000;
 pub struct Performance {
     /// What comes of it.
     pub result: Value,
-    /// What it uses; the wall clock is filled in.
+    /// What it uses; the wall clock is filled in where it doesn't say.
     pub usage: Usage,
     /// How long it takes at least, and at most.
     pub takes_us: (u64, u64),
@@ -134,6 +134,19 @@ impl<S: Scenario> SimHands<S> {
         Some(happening)
     }
 
+    /// A person at another window says something about a question, open or not.
+    fn said(&mut self) -> Option<Happening> {
+        if !self.random.one_in(9) {
+            return None;
+        }
+        let questions = self.stage.world.questions(&self.scenario.run_id());
+        if questions.is_empty() {
+            return None;
+        }
+        let (effect, attempt) = &questions[self.random.below(questions.len() as u64) as usize];
+        self.scenario.word(effect, *attempt).map(Happening::Said)
+    }
+
     /// The word of an attempt that was given up, while the next one is under way.
     fn late(&mut self) -> Option<Happening> {
         let next = self.performing.iter().find(|one| one.attempt > 1)?;
@@ -187,7 +200,7 @@ impl<S: Scenario> SimHands<S> {
             let settlement = Settlement {
                 result: one.performance.result,
                 usage: Usage {
-                    wall_us,
+                    wall_us: one.performance.usage.wall_us.or(wall_us),
                     ..one.performance.usage
                 },
             };
@@ -249,7 +262,8 @@ impl<S: Scenario> Hands for SimHands<S> {
             Violation::throw(Law::ComesToItsEnd, "the driver waits and waits");
         }
         self.stage.pass("hands.wait");
-        if let Some(happening) = self.disturbed().or_else(|| self.repeated()) {
+        let happening = self.disturbed().or_else(|| self.repeated());
+        if let Some(happening) = happening.or_else(|| self.said()) {
             return happening;
         }
         match (self.first_to_end(), until) {

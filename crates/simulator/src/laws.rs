@@ -14,6 +14,7 @@ use loopwright_core::turn::Run;
 use loopwright_core::usage::Dimension;
 use loopwright_record::{Checks, Folding, load, load_from_scratch, verify};
 
+use crate::books::Books;
 use crate::medium::SimJournal;
 use crate::violation::{Law, Violation, ensure};
 use crate::world::World;
@@ -21,10 +22,29 @@ use crate::world::World;
 /// The most a state may take when it is written down.
 const STATE_BYTES_MAX: usize = 64 * 1024;
 
+/// The most effects that are remembered though they are not in flight.
+const KEPT_MAX: usize = 40;
+
 /// The laws of a state, at every commit.
 pub fn hold_now<M: Machine>(run: &Run<M>) -> Result<(), Violation> {
-    let account = &run.kernel.account;
-    for dimension in Dimension::ALL {
+    let kernel = &run.kernel;
+    let account = &kernel.account;
+    let is_over = kernel.ended.is_some() && !kernel.in_flight.is_empty();
+    ensure(!is_over, Law::Questions, || {
+        format!(
+            "the run has ended, and {:?} is open",
+            kernel.in_flight.keys()
+        )
+    })?;
+    let kept = kernel.given_up.len() + kernel.unknown.len() + kernel.closed.len();
+    ensure(kept <= KEPT_MAX, Law::Memory, || {
+        format!("{kept} effects are remembered")
+    })?;
+    // What is being done may outlast the wall clock.
+    let booked = Dimension::ALL
+        .into_iter()
+        .filter(|dimension| *dimension != Dimension::Wall);
+    for dimension in booked {
         let Some(limit) = account.limits.of(dimension) else {
             continue;
         };
@@ -80,6 +100,7 @@ pub struct Inspector<M: Machine> {
     batches: Vec<Batch>,
     /// Attempts announced, and whether they were given up.
     attempts: BTreeMap<(EffectId, u32), bool>,
+    books: Books,
     calls_seen: usize,
     begun: u64,
     ended: u64,
@@ -93,6 +114,7 @@ impl<M: Machine> Inspector<M> {
             replay: Replay::new(id.clone()),
             batches: Vec::new(),
             attempts: BTreeMap::new(),
+            books: Books::default(),
             calls_seen: 0,
             begun: 0,
             ended: 0,
@@ -122,6 +144,7 @@ impl<M: Machine> Inspector<M> {
             for sealed in &batch.events {
                 self.attempt(&sealed.event)?;
                 self.ending(&sealed.event)?;
+                self.books.note(&sealed.event);
             }
             world.learn(&batch);
             self.batches.push(batch);
@@ -142,6 +165,7 @@ impl<M: Machine> Inspector<M> {
         })?;
         hold_now(&run)?;
         is_small(&run)?;
+        self.books.agree(&run.kernel)?;
         Ok(Some(run))
     }
 
@@ -290,7 +314,7 @@ fn why_abandoned(batch: &Batch) -> Result<(), Violation> {
         let fits = match abandoned.map(|abandoned| abandoned.why) {
             Some(AbandonedWhy::Interrupted) => by_host,
             Some(AbandonedWhy::Unwanted) => !by_host,
-            Some(AbandonedWhy::HostDied) | None => true,
+            Some(AbandonedWhy::HostDied | AbandonedWhy::Withdrawn) | None => true,
         };
         ensure(fits, Law::Reasons, || {
             format!(

@@ -10,13 +10,14 @@
 //! | `plan`, `random` | what is to happen, from a seed |
 //! | `stage`, `world`, `medium`, `wal`, `fuse` | what outlives a crash: clock, ledger, record; and the crash |
 //! | `life`, `hands`, `committer` | one process: the real driver with simulated hands |
-//! | `laws`, `violation` | what must hold |
+//! | `laws`, `books`, `violation` | what must hold |
 //! | `simulate`, `shrink` | whole runs |
 //! | `scenario` | what a machine under simulation brings along |
 //! | `experiment` | the real experiment machine's scripts |
 //! | `agent`, `search` | little machines of the other two kinds, as proof that the kernel fits them |
 
 pub mod agent;
+mod books;
 mod committer;
 pub mod experiment;
 mod fuse;

@@ -6,21 +6,22 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use loopwright_core::batch::Batch;
+use loopwright_core::event::Event;
 use loopwright_core::ids::EffectId;
 use loopwright_core::kernel::{ACT_RESOLVE, OperatorAct, kind};
 use loopwright_core::machine::{Machine, Status};
 use loopwright_core::role::Role;
-use loopwright_core::turn::{Given, Run};
+use loopwright_core::turn::{Given, Late, Run};
 use loopwright_engine::driver::{DriveError, Driver};
 use loopwright_record::crash;
 
 use crate::committer::{SimCommitter, SimWatcher};
 use crate::fuse::Crash;
 use crate::hands::SimHands;
-use crate::laws::Inspector;
+use crate::laws::{self, Inspector};
 use crate::medium::SimJournal;
 use crate::plan::{Disturbance, Lost};
-use crate::random::Random;
+use crate::random::{Random, mixed};
 use crate::scenario::{Command, Scenario};
 use crate::stage::Stage;
 use crate::violation::{Law, Violation, ensure};
@@ -89,7 +90,17 @@ pub fn carry_out<S: Scenario>(
     let is_new = found.is_none();
     let mut run = found.unwrap_or_else(|| Run::new(id.clone()));
     few_in_flight(&run, scenario.width())?;
-    let seed = crate::random::mixed(stage.plan.seed, &format!("{id} life {life}"));
+    late_words(&run, inspector.batches())?;
+    let scripts = stage
+        .plan
+        .seed
+        .wrapping_add(mixed(stage.plan.order, "order"));
+    let scripts = if stage.plan.order == 0 {
+        stage.plan.seed
+    } else {
+        scripts
+    };
+    let seed = mixed(scripts, &format!("{id} life {life}"));
     let mut random = Random::new(seed);
     stage.world.pass(random.between(1, 3_600_000_000));
     let command = if is_new {
@@ -122,7 +133,10 @@ pub fn carry_out<S: Scenario>(
             }
             Command::Say { after_us, given } => {
                 stage.world.pass(after_us);
-                driver.record(given)
+                driver.record(given.clone()).and_then(|()| {
+                    // Said once more, it is recorded no second time.
+                    repeated(driver.record(given))
+                })
             }
             Command::Invoke(caps) => driver.invoke(caps).map(|_| ()),
         }
@@ -134,6 +148,50 @@ pub fn carry_out<S: Scenario>(
         }
         Err(error) => failed(disturbance, &error),
     }
+}
+
+/// What is said a second time: an answer and a word about a lost effect are known to be late, a
+/// cancellation finds the run ended.
+fn repeated(said: Result<(), DriveError>) -> Result<(), DriveError> {
+    match said {
+        Err(DriveError::Late(late)) => {
+            let is_said = !late.to_string().is_empty();
+            let fits = match &late {
+                Late::Closed { is_repeat, .. } => *is_repeat,
+                Late::NotAsked { .. } | Late::Ended { .. } => true,
+                Late::NotInFlight { .. } => false,
+            };
+            if is_said && fits {
+                return Ok(());
+            }
+            Violation::throw(Law::Late, format!("said twice: {late}"))
+        }
+        // Limits are the same when they are set twice.
+        other => other,
+    }
+}
+
+/// The last answer, once more and changed: both are late, and told apart.
+fn late_words<M: Machine>(run: &Run<M>, batches: &[Batch]) -> Result<(), Violation> {
+    let Some(closed) = run.kernel.closed.back() else {
+        return Ok(());
+    };
+    let its = |event: &&Event| {
+        event.kind == kind::EFFECT_SETTLED
+            && event.effect.as_ref() == Some(&closed.effect)
+            && event.attempt == Some(closed.attempt)
+    };
+    let answered = laws::events(batches).find(its);
+    let body = answered.map_or(serde_json::json!({"result": 1}), |event| event.body.clone());
+    let other = serde_json::json!({"result": {"never": "said"}});
+    for (body, repeats) in [(body, answered.is_some()), (other, false)] {
+        let given = Given::about(kind::EFFECT_SETTLED, &closed.effect, closed.attempt, &body);
+        let late = run.check(&given).err();
+        let fits = matches!(&late, Some(Late::Closed { at, is_repeat, .. })
+            if *is_repeat == repeats && answered.is_none_or(|event| event.time == *at));
+        ensure(fits, Law::Late, || format!("{}: {late:?}", closed.effect))?;
+    }
+    Ok(())
 }
 
 /// The driver gives up where the plan makes it, and nowhere else.

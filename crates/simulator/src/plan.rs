@@ -85,6 +85,9 @@ pub struct Plan {
     pub kind: Kind,
     /// Seed of scripts, times and orders.
     pub seed: u64,
+    /// Another seed of times and orders, for the same scripts; none where it is 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub order: u64,
     /// How long the run is: trials, iterations, levels.
     pub steps: u32,
     /// How many effects may be in flight at once, where the machine can.
@@ -99,6 +102,14 @@ pub struct Plan {
     pub medium: Medium,
     /// What goes wrong, one life each.
     pub disturbances: Vec<Disturbance>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands it a reference"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Plan {
@@ -119,6 +130,7 @@ impl Plan {
         Self {
             kind,
             seed,
+            order: 0,
             steps: random.between(1, 6) as u32,
             width: random.between(1, 4) as u32,
             lost,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use loopwright_core::batch::Batch;
 use loopwright_core::effect::Announced;
-use loopwright_core::ids::RunId;
+use loopwright_core::ids::{EffectId, RunId};
 use loopwright_core::kernel::RunStarted;
 use loopwright_core::machine::Machine;
 use loopwright_core::turn::{Given, Run};
@@ -57,6 +57,11 @@ pub trait Scenario: 'static {
 
     /// Performs an effect: the same answer for every attempt.
     fn perform(&self, stage: &Rc<Stage>, announced: &Announced) -> Performance;
+
+    /// What a person says about a question while the run is driven: it may be open, or closed.
+    fn word(&self, _question: &EffectId, _attempt: u32) -> Option<Vec<Given>> {
+        None
+    }
 
     /// The most effects that are in flight at once.
     fn width(&self) -> usize;

@@ -48,6 +48,7 @@ fn smaller_plans(plan: &Plan) -> Vec<Plan> {
     };
     plans.push(with(&|plan| plan.tokens = None));
     plans.push(with(&|plan| plan.lost = Lost::Retry));
+    plans.push(with(&|plan| plan.order = 0));
     plans.push(with(&|plan| plan.width = 1));
     plans.push(with(&|plan| plan.steps = 1));
     plans.push(with(&|plan| {

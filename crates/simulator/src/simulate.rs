@@ -1,13 +1,17 @@
 //! A whole simulated run: life after life until nothing is left to do, then the comparison with
 //! the same run undisturbed.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use loopwright_core::batch::Batch;
 use loopwright_core::digest::Digest;
+use loopwright_core::effect::Booking;
 use loopwright_core::event::{Event, Scope};
 use loopwright_core::ids::RunId;
+use loopwright_core::kernel::{EffectAnnounced, kind};
 use loopwright_core::machine::Machine;
+use loopwright_core::role::Role;
 use loopwright_core::turn::Run;
 use serde_json::Value;
 
@@ -55,6 +59,8 @@ pub struct Report {
     pub reason: String,
     /// How runs like it are compared.
     pub comparison: Comparison,
+    /// Rare things that happened.
+    pub marks: BTreeSet<&'static str>,
 }
 
 /// Simulates a plan, and compares it with the same run undisturbed and with itself.
@@ -144,6 +150,7 @@ fn finish<S: Scenario>(
             .map(|ending| ending.reason)
             .unwrap_or_default(),
         comparison: scenario.comparison(),
+        marks: marks(inspector.batches(), stage.world.refused()),
     })
 }
 
@@ -164,12 +171,61 @@ fn till<M: Machine>(
         format!("{repeats} calls were repeated, and {given_up} attempts given up")
     })?;
     let tokens: u64 = ledger.iter().map(|call| call.tokens).sum();
+    let booked = run.kernel.account.spent.tokens;
+    ensure(tokens <= booked, Law::Books, || {
+        format!("{tokens} tokens were used, children's along, and {booked} are booked")
+    })?;
     if let Some(limit) = run.kernel.account.limits.tokens {
         ensure(tokens <= limit, Law::Budget, || {
             format!("{tokens} tokens were used, and {limit} allowed")
         })?;
     }
     Ok((mine.len(), repeats))
+}
+
+/// The rare things that happened in a run, for whoever asks whether they are tried at all.
+fn marks(batches: &[Batch], refused: u32) -> BTreeSet<&'static str> {
+    let mut marks = BTreeSet::new();
+    let mut is_open = false;
+    let mut questions = BTreeSet::new();
+    for event in laws::events(batches) {
+        let announced = (event.kind == kind::EFFECT_ANNOUNCED)
+            .then(|| laws::body::<EffectAnnounced>(event))
+            .flatten();
+        if let Some(announced) = announced {
+            if announced.role == Role::Human {
+                questions.insert(event.effect.clone());
+            }
+            if announced.booking == Booking::AllAttempts && event.attempt > Some(1) {
+                marks.insert("a child went on");
+            }
+        }
+        match event.kind.as_str() {
+            kind::INVOCATION_BEGUN => is_open = true,
+            kind::INVOCATION_ENDED => is_open = false,
+            kind::LIMITS_SET => drop(marks.insert("limits were set")),
+            kind::CLOCK_EXHAUSTED => drop(marks.insert("the clock ran out")),
+            kind::EFFECT_ABANDONED if event.body["why"] == "withdrawn" => {
+                marks.insert(if is_open {
+                    "a question was withdrawn"
+                } else {
+                    "a question ended with its run"
+                });
+            }
+            kind::EFFECT_SETTLED if questions.contains(&event.effect) => {
+                marks.insert(if is_open {
+                    "an answer came while it was driven"
+                } else {
+                    "an answer came at rest"
+                });
+            }
+            _ => {}
+        }
+    }
+    if refused > 0 {
+        marks.insert("a word came too late");
+    }
+    marks
 }
 
 fn decisions(batches: &[Batch]) -> Vec<Decision> {

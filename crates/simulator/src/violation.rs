@@ -44,6 +44,16 @@ pub enum Law {
     Deterministic,
     /// Who was shut out can't write.
     Fenced,
+    /// What was used is booked once, and all of it.
+    Books,
+    /// The wall clock is what the times of events say.
+    Clock,
+    /// What comes too late is not recorded, and said to be late.
+    Late,
+    /// No question is open that nothing waits for.
+    Questions,
+    /// What is kept doesn't grow.
+    Memory,
 }
 
 /// A law that was broken, and how.

@@ -8,9 +8,11 @@ use loopwright_core::batch::Batch;
 use loopwright_core::digest::Digest;
 use loopwright_core::effect::Announced;
 use loopwright_core::ids::{EffectId, RunId};
-use loopwright_core::kernel::kind;
+use loopwright_core::kernel::{EffectAnnounced, kind};
+use loopwright_core::role::Role;
 use loopwright_core::time::Micros;
 
+use crate::laws;
 use crate::violation::{Law, Violation};
 
 /// When every simulated world begins.
@@ -38,6 +40,8 @@ struct Durable {
     announced: BTreeSet<(EffectId, u32)>,
     /// Effects settled in such batches.
     settled: BTreeSet<EffectId>,
+    /// Questions asked in such batches, whatever became of them.
+    questions: BTreeSet<(EffectId, u32)>,
 }
 
 /// The world.
@@ -46,6 +50,8 @@ pub struct World {
     now: Cell<Micros>,
     ledger: RefCell<Vec<Call>>,
     durable: RefCell<BTreeMap<RunId, Durable>>,
+    /// How often a word came too late while a run was driven.
+    refused: Cell<u32>,
 }
 
 impl World {
@@ -55,6 +61,7 @@ impl World {
             now: Cell::new(BEGINNING),
             ledger: RefCell::default(),
             durable: RefCell::default(),
+            refused: Cell::new(0),
         }
     }
 
@@ -79,6 +86,23 @@ impl World {
         all.get(run).and_then(|durable| durable.returned)
     }
 
+    /// Notes that a word came too late while a run was driven.
+    pub fn refuse(&self) {
+        self.refused.set(self.refused.get() + 1);
+    }
+
+    /// How often one did.
+    pub fn refused(&self) -> u32 {
+        self.refused.get()
+    }
+
+    /// The questions that a run has asked a person so far, with the attempt.
+    pub fn questions(&self, run: &RunId) -> Vec<(EffectId, u32)> {
+        let all = self.durable.borrow();
+        let questions = all.get(run).map(|durable| durable.questions.iter());
+        questions.into_iter().flatten().cloned().collect()
+    }
+
     /// Notes a batch whose append returned, or that was found after a crash.
     pub fn learn(&self, batch: &Batch) {
         let mut all = self.durable.borrow_mut();
@@ -93,6 +117,10 @@ impl World {
                 kind::EFFECT_ANNOUNCED => {
                     let attempt = event.attempt.unwrap_or(0);
                     durable.announced.insert((effect.clone(), attempt));
+                    let announced = laws::body::<EffectAnnounced>(event);
+                    if announced.is_some_and(|announced| announced.role == Role::Human) {
+                        durable.questions.insert((effect.clone(), attempt));
+                    }
                 }
                 kind::EFFECT_SETTLED | kind::EFFECT_LOST => {
                     durable.settled.insert(effect.clone());

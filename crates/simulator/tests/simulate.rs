@@ -47,6 +47,7 @@ fn fresh_seeds_in_memory() {
                 LifeEnd::Nothing => "nothing".to_owned(),
             });
         }
+        seen.extend(report.marks.iter().map(|mark| (*mark).to_owned()));
         let outcomes = report.decisions.iter().map(|(_, _, body)| &body["outcome"]);
         seen.extend(outcomes.filter_map(|outcome| Some(format!("trial {}", outcome.as_str()?))));
     }
@@ -74,6 +75,15 @@ fn fresh_seeds_in_memory() {
         "agent stopped_infra_failure",
         "agent stopped_by_human",
         "agent budget",
+        "agent time",
+        "a child went on",
+        "a question ended with its run",
+        "a question was withdrawn",
+        "a word came too late",
+        "an answer came at rest",
+        "an answer came while it was driven",
+        "limits were set",
+        "the clock ran out",
         "search finished",
         "search failed",
         "search budget",

@@ -2,6 +2,7 @@
 
 mod support;
 
+use loopwright_simulator::search::SearchScenario;
 use loopwright_simulator::{Disturbance, Kind, LifeEnd, Lost, Medium, Plan, Report, simulate};
 use support::run_beside;
 
@@ -18,6 +19,7 @@ fn short(kind: Kind) -> Plan {
     Plan {
         kind,
         seed,
+        order: 0,
         steps: 3,
         width: 3,
         lost: Lost::Retry,
@@ -57,7 +59,11 @@ fn sweep_every(stride: usize, plan: &Plan, make: impl Fn(u32) -> Disturbance) ->
 
 /// An interrupted life ends in good order, and another one is needed.
 fn interrupts(disturbance: &Disturbance, report: &Report, calm: &Report) -> bool {
-    matches!(disturbance, Disturbance::Interrupt { .. }) && report.lives > calm.lives
+    let is_signal = matches!(
+        disturbance,
+        Disturbance::Interrupt { .. } | Disturbance::InterruptThenBroken(_)
+    );
+    is_signal && report.lives > calm.lives
 }
 
 fn each(check: impl Fn(&Plan)) {
@@ -188,4 +194,79 @@ fn a_disturbance_that_is_never_reached_does_nothing() {
         assert_eq!(calm, never);
         assert!(calm.ends.contains(&LifeEnd::Done));
     });
+}
+
+/// Steps that finish in any order, under a budget that is too small for all of them: the same ones
+/// are made, refused and decided about.
+#[test]
+fn any_order_of_completion_gives_the_same_search() {
+    let (mut searches, mut short_of_money, mut others) = (0, 0, 0);
+    for seed in 0..90 {
+        let plan = Plan {
+            seed,
+            width: 4,
+            steps: 4,
+            tokens: Some(100 + seed * 5),
+            ..short(Kind::Search)
+        };
+        if !SearchScenario::of(&plan).is_patient() {
+            continue;
+        }
+        let first = simulate(&plan).expect("a run");
+        searches += 1;
+        short_of_money += u32::from(first.reason == "budget");
+        for order in 1..=5 {
+            let plan = Plan {
+                order,
+                ..plan.clone()
+            };
+            let other = simulate(&plan).expect("a run");
+            others += u32::from(other.head != first.head);
+            let same = |report: &Report| {
+                let mut decisions: Vec<_> = report
+                    .decisions
+                    .iter()
+                    .map(|decision| format!("{decision:?}"))
+                    .collect();
+                decisions.sort();
+                (decisions, report.calls, report.reason.clone())
+            };
+            assert_eq!(same(&first), same(&other), "seed {seed}, order {order}");
+        }
+    }
+    assert!(
+        searches > 20 && short_of_money > 10,
+        "{searches} searches, {short_of_money} short"
+    );
+    assert!(others > 60, "{others} went another way");
+}
+
+/// A run of hundreds of levels, with signals and deaths all along, keeps as little as a short one:
+/// the law of memory holds at every commit.
+#[test]
+fn a_long_run_keeps_as_little_as_a_short_one() {
+    let long = |seed| Plan {
+        seed,
+        steps: 400,
+        ..short(Kind::Search)
+    };
+    // Most searches break off early: a level fails where all its branches do.
+    let is_long = |plan: &Plan| simulate(plan).expect("a run").events > 1_000;
+    let plans = (0..).map(long).filter(is_long).take(2);
+    for plan in plans {
+        let disturbances = (1..40).map(|life| match life % 3 {
+            0 => Disturbance::Interrupt {
+                wait: 9,
+                again: false,
+            },
+            1 => Disturbance::Crash(50),
+            _ => Disturbance::Broken(12),
+        });
+        let report = simulate(&plan.with(disturbances.collect())).expect("a run");
+        assert!(
+            report.repeats > 20,
+            "{} calls were repeated",
+            report.repeats
+        );
+    }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::digest::Digest;
 use crate::event::Event;
 use crate::ids::EffectId;
-use crate::machine::{Draft, Ending, Input, Machine, Misfit, Next, Status};
+use crate::machine::{Draft, Ending, Finish, Input, Machine, Misfit, Next, Status};
 use crate::time::Micros;
 
 use super::settings::Settings;
@@ -47,7 +47,11 @@ impl Machine for Experiment {
                 decide::target_lost(state, effect).into_iter().collect()
             }
             Input::Settled { .. } | Input::Lost { .. } => decide::after_result(state),
-            Input::Refused { .. } | Input::Act { .. } | Input::Woken => Vec::new(),
+            Input::Refused { .. }
+            | Input::Act { .. }
+            | Input::Woken
+            | Input::Exhausted { .. }
+            | Input::Limits { .. } => Vec::new(),
         }
     }
 
@@ -66,6 +70,7 @@ impl Machine for Experiment {
         let deadline = wall_clock.map(|limit_us| invocation.begun_at.plus(limit_us));
         Next {
             effects: wanted::wanted(state, invocation).into_iter().collect(),
+            finish: Finish::Nothing,
             deadline,
         }
     }
@@ -79,6 +84,17 @@ impl Machine for Experiment {
             }) => Status::Idle(ending.clone()),
             Some(_) => Status::Working,
         }
+    }
+
+    fn is_past(state: &State, effect: &EffectId) -> bool {
+        let Some(trial) = trial_of(effect) else {
+            return false;
+        };
+        let is_open = state.trial.as_ref().map(|trial| trial.number) == Some(trial);
+        // An incumbent may still be measured for a target.
+        let mut incumbents = state.lines.values().map(|line| line.incumbent.trial);
+        let is_incumbent = incumbents.any(|of| of == Some(trial));
+        trial < state.next_trial && !is_open && !is_incumbent
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::budget::Ceiling;
-use crate::effect::Effect;
+use crate::effect::{Booking, Effect};
 use crate::event::Scope;
 use crate::ids::EffectId;
 use crate::role::Role;
@@ -87,6 +87,7 @@ fn propose(state: &State, invocation: &Invocation, line: &Line, trial: &Trial) -
             ..Ceiling::default()
         },
         on_unknown: state.settings.on_unknown_proposer,
+        booking: Booking::EachAttempt,
     }
 }
 
@@ -119,6 +120,7 @@ fn measure(state: &State, trial: u64, path: &str, arm: Arm, tree: &str) -> Effec
         request: json!({"arm": arm, "tree": tree}),
         ceiling: Ceiling::time(Some(state.settings.run_limit_us)),
         on_unknown: state.settings.on_unknown_experiment,
+        booking: Booking::EachAttempt,
     }
 }
 

@@ -242,12 +242,16 @@ impl Session {
         let mut hands = WorkerHands::new(happenings, Box::new(workshop), renew)
             .map_err(EngineError::io("start the worker"))?;
         let mut committer = StoreCommitter::new(&mut self.store);
-        let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, false);
         let mut first = Vec::new();
         if !started {
             let started = run_started(&self.request.spec, &self.loop_name)?;
             first.push(Given::new(kernel::kind::RUN_STARTED, &started));
+        } else if run.kernel.account.limits != limits(&self.request.spec) {
+            let limits = limits(&self.request.spec);
+            let set = kernel::LimitsSet { limits };
+            first.push(Given::new(kernel::kind::LIMITS_SET, &set));
         }
+        let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, false);
         let caps = serde_json::to_value(caps).expect("BUG: caps are plain data");
         let driven = driver.invoke_with(first, caps);
         drop(hands);
@@ -327,21 +331,26 @@ fn new_run_id() -> RunId {
 
 fn run_started(spec: &ExperimentSpec, loop_name: &LoopName) -> Result<RunStarted, EngineError> {
     let settings = Settings::of_spec(spec).map_err(EngineError::refused)?;
-    let budget = &spec.budget;
     Ok(RunStarted {
         loop_name: loop_name.clone(),
         kind: Experiment::KIND.to_owned(),
         machine: Experiment::VERSION,
         policies: vec![settings.rule.policy().to_owned()],
         release: env!("CARGO_PKG_VERSION").to_owned(),
-        limits: Limits {
-            steps: budget.steps,
-            time_us: budget.time_us,
-            tokens: budget.tokens,
-            money_micros: budget.money.as_ref().map(|money| money.micros),
-        },
+        limits: limits(spec),
         parent: None,
         basis: None,
         specification: serde_json::to_value(spec).expect("BUG: a specification is plain data"),
     })
+}
+
+fn limits(spec: &ExperimentSpec) -> Limits {
+    let budget = &spec.budget;
+    Limits {
+        steps: budget.steps,
+        time_us: budget.time_us,
+        tokens: budget.tokens,
+        money_micros: budget.money.as_ref().map(|money| money.micros),
+        wall_us: None,
+    }
 }

@@ -160,6 +160,7 @@ impl TrialRow {
             kernel::AbandonedWhy::Interrupted => "was interrupted",
             kernel::AbandonedWhy::HostDied => "was cut off when its host died",
             kernel::AbandonedWhy::Unwanted => "was not wanted any more",
+            kernel::AbandonedWhy::Withdrawn => "was withdrawn",
         };
         let effect = event.effect.as_ref().map_or("", |effect| effect.as_str());
         let attempt = event.attempt.unwrap_or(1);

@@ -30,7 +30,6 @@ fn mount(folder: &Path, size: &str) -> bool {
     done.is_ok_and(|done| done.status.success())
 }
 
-
 impl Rig {
     pub fn new() -> Self {
         Self::with("echo \"m=$(cat x)\"\n", &[])
@@ -83,7 +82,6 @@ impl Rig {
     fn filler(&self) -> PathBuf {
         self.repository().join(".git/filler")
     }
-
 
     /// The surroundings alone, without a repository.
     pub fn empty() -> Self {

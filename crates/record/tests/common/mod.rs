@@ -96,6 +96,12 @@ impl Machine for Tally {
             Status::Ended(Ending::new("finished", "all trials are done"))
         }
     }
+
+    fn is_past(state: &TallyState, effect: &EffectId) -> bool {
+        let trial = effect.as_str().split('/').next();
+        let number = trial.and_then(|trial| trial.strip_prefix('t')?.parse::<u64>().ok());
+        number.is_some_and(|number| number <= state.trials)
+    }
 }
 
 pub fn keys_of(event: &Event) -> Vec<Key> {

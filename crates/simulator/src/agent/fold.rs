@@ -1,9 +1,11 @@
 //! Folding an agent run's events.
 
+use loopwright_core::budget::OverBudget;
 use loopwright_core::effect::Settlement;
 use loopwright_core::event::Event;
 use loopwright_core::kernel::{self, kind as kernel_kind};
 use loopwright_core::machine::{Ending, Misfit};
+use loopwright_core::usage::Dimension;
 use serde::de::DeserializeOwned;
 
 use super::machine::{Answered, PlanAdopted, kind};
@@ -32,8 +34,17 @@ pub fn apply(state: &mut AgentState, event: &Event) -> Result<(), Misfit> {
         }
         kernel_kind::EFFECT_REFUSED => {
             let refused: kernel::EffectRefused = kernel::body(event)?;
-            let words = format!("nothing is left of the {}", refused.over.dimension.name());
-            state.pausing = Some(Ending::new("budget", words));
+            state.pausing = Some(exhausted(refused.over));
+        }
+        kernel_kind::CLOCK_EXHAUSTED => {
+            let exhausted_clock: kernel::ClockExhausted = kernel::body(event)?;
+            state.pausing = Some(exhausted(exhausted_clock.over));
+        }
+        kernel_kind::LIMITS_SET => {
+            let set: kernel::LimitsSet = kernel::body(event)?;
+            if let Some(iterations) = set.limits.steps {
+                state.settings.max_iterations = iterations;
+            }
         }
         kernel_kind::CLOCK_REACHED
             if state.not_before.is_some_and(|moment| event.time >= moment) =>
@@ -51,6 +62,15 @@ pub fn apply(state: &mut AgentState, event: &Event) -> Result<(), Misfit> {
         _ => {}
     }
     Ok(())
+}
+
+fn exhausted(over: OverBudget) -> Ending {
+    let reason = match over.dimension {
+        Dimension::Wall => "time",
+        _ => "budget",
+    };
+    let words = format!("nothing is left of the {}", over.dimension.name());
+    Ending::new(reason, words)
 }
 
 fn name_of(event: &Event) -> &str {

@@ -2,10 +2,10 @@
 
 use loopwright_core::budget::Ceiling;
 use loopwright_core::digest::Digest;
-use loopwright_core::effect::Effect;
+use loopwright_core::effect::{Booking, Effect};
 use loopwright_core::event::{Event, Scope};
 use loopwright_core::ids::EffectId;
-use loopwright_core::machine::{Draft, Ending, Input, Machine, Misfit, Next, Status};
+use loopwright_core::machine::{Draft, Ending, Finish, Input, Machine, Misfit, Next, Status};
 use loopwright_core::role::{OnUnknown, Role};
 use loopwright_core::time::Micros;
 use serde::{Deserialize, Serialize};
@@ -100,18 +100,25 @@ impl Machine for Agent {
     }
 
     fn next(state: &AgentState) -> Next {
-        if !state.is_open || state.pausing.is_some() {
+        if !state.is_open {
             return Next::default();
+        }
+        if state.pausing.is_some() {
+            // Begin nothing new; what was begun is paid for.
+            return Next {
+                finish: Finish::Everything,
+                ..Next::default()
+            };
         }
         if state.not_before.is_some() {
             return Next {
-                effects: Vec::new(),
                 deadline: state.not_before,
+                ..Next::default()
             };
         }
         Next {
             effects: wanted(state).into_iter().collect(),
-            deadline: None,
+            ..Next::default()
         }
     }
 
@@ -130,39 +137,41 @@ impl Machine for Agent {
             _ => Status::Idle(Ending::new("idle", "no invocation is open")),
         }
     }
+
+    fn is_past(state: &AgentState, effect: &EffectId) -> bool {
+        let iteration = effect.as_str().split('/').next();
+        let number = iteration.and_then(|first| first.strip_prefix('i')?.parse::<u64>().ok());
+        number.is_some_and(|number| number < state.iteration || state.phase == Phase::Over)
+    }
 }
 
 fn wanted(state: &AgentState) -> Option<Effect> {
     let iteration = state.iteration;
     let settings = &state.settings;
     let is_child = settings.child_every > 0 && iteration.is_multiple_of(settings.child_every);
+    let scope = Scope::iteration(iteration);
+    let id = |path: &str| format!("i{iteration}/{path}");
     let (path, role, request) = match state.phase {
         Phase::Plan => ("plan", Role::Planner, json!({"best": state.best})),
-        Phase::Act if is_child => (
-            "act",
-            Role::Actor,
-            json!({"loop": "child", "tokens": settings.child_tokens}),
-        ),
+        Phase::Act if is_child => ("act", Role::Actor, json!({"loop": "child"})),
         Phase::Act => ("act", Role::Actor, json!({"loop": null})),
         Phase::Evaluate => ("evaluate", Role::Evaluator, json!({})),
-        Phase::Ask => ("ask", Role::Human, json!({"best": state.best})),
+        Phase::Ask => {
+            let request = json!({"best": state.best});
+            return Some(Effect::question(id("ask"), scope, request));
+        }
         Phase::Over => return None,
     };
-    let tokens = match state.phase {
-        Phase::Ask => 0,
-        Phase::Act if is_child => settings.child_tokens,
-        _ => settings.call_tokens,
-    };
-    let on_unknown = match role {
-        Role::Human => OnUnknown::Retry,
-        // A child's own record knows what was done.
-        Role::Actor if is_child => OnUnknown::Retry,
-        _ => settings.on_unknown,
+    let is_child = is_child && role == Role::Actor;
+    let tokens = if is_child {
+        settings.child_tokens
+    } else {
+        settings.call_tokens
     };
     Some(Effect {
-        id: EffectId::new(format!("i{iteration}/{path}")),
+        id: EffectId::new(id(path)),
         role,
-        scope: Scope::iteration(iteration),
+        scope,
         after: None,
         request,
         ceiling: Ceiling {
@@ -170,6 +179,16 @@ fn wanted(state: &AgentState) -> Option<Effect> {
             money_micros: Some(0),
             ..Ceiling::default()
         },
-        on_unknown,
+        on_unknown: if is_child {
+            // A child's own record knows what was done.
+            OnUnknown::Retry
+        } else {
+            settings.on_unknown
+        },
+        booking: if is_child {
+            Booking::AllAttempts
+        } else {
+            Booking::EachAttempt
+        },
     })
 }

@@ -1,5 +1,5 @@
 //! A little agent loop: plan, act, evaluate, decide; with a question to a person, retries after a
-//! pause, token budgets, and iterations that are loops of their own.
+//! pause, limits that people raise, and iterations that are loops of their own.
 //!
 //! It proves that the kernel fits agent loops: [`machine`] is the door, [`state`] what folds,
 //! [`policy`] the decision, [`script`] the roles.

@@ -6,7 +6,7 @@ use loopwright_core::batch::Batch;
 use loopwright_core::budget::Limits;
 use loopwright_core::effect::{Announced, Settlement};
 use loopwright_core::ids::{EffectId, LoopName, RunId};
-use loopwright_core::kernel::{self, OperatorAct, ParentRun, RunStarted};
+use loopwright_core::kernel::{self, LimitsSet, OperatorAct, ParentRun, RunStarted};
 use loopwright_core::machine::Machine as _;
 use loopwright_core::role::{OnUnknown, Role};
 use loopwright_core::turn::{Given, Run};
@@ -37,6 +37,8 @@ pub struct AgentScenario {
     seed: u64,
     settings: AgentSettings,
     limits: Limits,
+    /// How often somebody raises the limits of a run that pauses for want of something.
+    raises: u64,
     parent: Option<ParentRun>,
     is_tight: bool,
 }
@@ -63,14 +65,18 @@ impl AgentScenario {
             child_tokens: settings.call_tokens * calls,
             ..settings
         };
+        let mut random = Random::of(plan.seed, "agent limits");
+        let wall_us = random.one_in(5).then(|| random.between(1, 400_000_000));
         Self {
             run: RunId::new("agent").expect("BUG: a plain name"),
             seed: plan.seed,
             settings,
             limits: Limits {
                 tokens: plan.tokens,
+                wall_us,
                 ..Limits::default()
             },
+            raises: random.below(4),
             parent: None,
             is_tight,
         }
@@ -78,8 +84,8 @@ impl AgentScenario {
 
     /// The loop that does one iteration of this one. Its id is the key of the parent's effect, so
     /// that a repeated attempt goes on with the same run.
-    fn child(&self, effect: &EffectId, tokens: u64) -> Self {
-        let name = effect.as_str().replace('/', "-");
+    fn child(&self, announced: &Announced) -> Self {
+        let name = announced.effect.as_str().replace('/', "-");
         let run = RunId::new(&format!("{}.{name}", self.run)).expect("BUG: a plain name");
         Self {
             seed: mixed(self.seed, run.as_str()),
@@ -90,13 +96,11 @@ impl AgentScenario {
                 max_iterations: 2,
                 ..self.settings.clone()
             },
-            limits: Limits {
-                tokens: Some(tokens),
-                ..Limits::default()
-            },
+            limits: Limits::default().under(announced.ceiling),
+            raises: 0,
             parent: Some(ParentRun {
                 run: self.run.clone(),
-                effect: effect.clone(),
+                effect: announced.effect.clone(),
             }),
             is_tight: self.is_tight,
         }
@@ -106,33 +110,75 @@ impl AgentScenario {
         Random::of(self.seed, announced.effect.as_str())
     }
 
-    fn answer(&self, effect: &EffectId, attempt: u32) -> Command {
+    /// What a person says to a question; `limits` are those in force, where they are known.
+    fn answer(&self, effect: &EffectId, attempt: u32, limits: Option<Limits>) -> Vec<Given> {
         let mut random = Random::of(self.seed, effect.as_str());
+        let word = random.pick(&[Word::Continue, Word::Continue, Word::Accept, Word::Stop]);
+        let settlement = Settlement {
+            result: plain(&word),
+            // What a person takes is nobody's budget.
+            usage: Usage {
+                wall_us: Some(DAY_US),
+                tokens: Some(9),
+                ..Usage::default()
+            },
+        };
+        let settled = Given::about(kernel::kind::EFFECT_SETTLED, effect, attempt, &settlement);
+        let more = random.below(3);
+        let raised = limits
+            .filter(|_| word == Word::Continue && more > 0)
+            .map(|limits| {
+                let before = limits.steps.unwrap_or(self.settings.max_iterations);
+                limits_set(Limits {
+                    steps: Some(before + more),
+                    ..limits
+                })
+            });
+        [settled].into_iter().chain(raised).collect()
+    }
+
+    fn answered(&self, effect: &EffectId, attempt: u32, limits: Limits) -> Command {
+        let mut random = Random::of(self.seed, &format!("{effect} by whom"));
         let after_us = random.between(1, 20 * DAY_US);
-        if random.one_in(8) {
+        let given = if random.one_in(8) {
             let act = OperatorAct {
                 act: ACT_CANCEL.to_owned(),
                 arguments: json!({}),
             };
-            let given = vec![Given::new(kernel::kind::OPERATOR_ACT, &act)];
-            return Command::Say { after_us, given };
-        }
-        let word = random.pick(&[Word::Continue, Word::Continue, Word::Accept, Word::Stop]);
-        let settlement = Settlement {
-            result: plain(&word),
-            usage: Usage::default().free_of_charge(),
+            vec![Given::new(kernel::kind::OPERATOR_ACT, &act)]
+        } else {
+            self.answer(effect, attempt, Some(limits))
         };
-        let settled = Given::about(kernel::kind::EFFECT_SETTLED, effect, attempt, &settlement);
+        Command::Say { after_us, given }
+    }
+
+    /// What is done about a run that pauses for want of something: it is given more, a few times.
+    fn given_more(&self, limits: Limits, batches: &[Batch]) -> Command {
+        let is_raise = |batch: &&Batch| {
+            let first = batch.events.first();
+            first.is_some_and(|sealed| sealed.event.kind == kernel::kind::LIMITS_SET)
+        };
+        let raised = batches.iter().filter(is_raise).count() as u64;
+        // Whoever sets limits here says it twice.
+        if raised >= 2 * self.raises {
+            return Command::Nothing;
+        }
+        let more = Limits {
+            tokens: limits
+                .tokens
+                .map(|tokens| tokens + 4 * self.settings.call_tokens),
+            wall_us: limits.wall_us.map(|wall_us| wall_us * 2 + 60_000_000),
+            ..limits
+        };
         Command::Say {
-            after_us,
-            given: vec![settled],
+            after_us: DAY_US,
+            given: vec![limits_set(more)],
         }
     }
 
     /// Drives the child to its end, on the same disk and in the same process.
     fn perform_child(&self, stage: &Rc<Stage>, announced: &Announced) -> Performance {
-        let tokens = announced.request["tokens"].as_u64().unwrap_or(0);
-        let child = Rc::new(self.child(&announced.effect, tokens));
+        let child = Rc::new(self.child(announced));
         let began = stage.world.now();
         let mut inspector = Inspector::new(&child.run);
         for command in 0..CHILD_COMMANDS_MAX {
@@ -166,12 +212,14 @@ fn outcome(stage: &Rc<Stage>, inspector: &mut Inspector<Agent>, took_us: u64) ->
     let succeeded = ending.is_some_and(|ending| ending.reason == "succeeded");
     Performance {
         result: plain(&Acted { usable: succeeded }),
-        usage: Usage {
-            tokens: Some(run.kernel.account.spent.tokens),
-            ..Usage::default()
-        },
+        usage: run.kernel.account.usage(),
         takes_us: (1, 1 + took_us % 1000),
     }
+}
+
+fn limits_set(limits: Limits) -> Given {
+    let set = LimitsSet { limits };
+    Given::new(kernel::kind::LIMITS_SET, &set)
 }
 
 fn on_unknown(lost: Lost) -> OnUnknown {
@@ -209,25 +257,32 @@ impl Scenario for AgentScenario {
         }
     }
 
-    fn command(&self, run: &Run<Agent>, _batches: &[Batch]) -> Command {
+    fn command(&self, run: &Run<Agent>, batches: &[Batch]) -> Command {
         let kernel = &run.kernel;
+        let limits = kernel.account.limits;
         if kernel.ended.is_some() {
             return Command::Nothing;
         }
-        let question = kernel
-            .in_flight
-            .iter()
-            .find(|(_, flight)| flight.announcement.role == Role::Human);
-        if let Some((effect, flight)) = question
-            && kernel.invocation.is_none()
-        {
-            return self.answer(effect, flight.attempt);
+        if kernel.invocation.is_some() {
+            return Command::Invoke(json!({}));
         }
+        if let Some((effect, flight)) = kernel.questions().next() {
+            return self.answered(effect, flight.attempt, limits);
+        }
+        // A pause, unless it was given more since.
+        let newest = batches.last().and_then(|batch| batch.events.last());
+        let is_raised = newest.is_some_and(|newest| newest.event.kind == kernel::kind::LIMITS_SET);
         let paused = kernel.last_ending.as_ref();
-        if kernel.invocation.is_none() && paused.is_some_and(|ending| ending.reason == "budget") {
-            return Command::Nothing;
+        let is_paused =
+            paused.is_some_and(|ending| ["budget", "time"].contains(&ending.reason.as_str()));
+        if is_paused && !is_raised {
+            return self.given_more(limits, batches);
         }
         Command::Invoke(json!({}))
+    }
+
+    fn word(&self, question: &EffectId, attempt: u32) -> Option<Vec<Given>> {
+        Some(self.answer(question, attempt, None))
     }
 
     fn perform(&self, stage: &Rc<Stage>, announced: &Announced) -> Performance {
@@ -268,7 +323,7 @@ impl Scenario for AgentScenario {
     }
 
     fn comparison(&self) -> Comparison {
-        if self.is_tight {
+        if self.is_tight || self.limits.wall_us.is_some() {
             Comparison::None
         } else {
             Comparison::InOrder

@@ -1,16 +1,18 @@
-//! The search machine: the door, the state, the policy.
+//! The search machine: the door and the policy.
 
 use loopwright_core::budget::Ceiling;
 use loopwright_core::digest::Digest;
-use loopwright_core::effect::{Effect, Settlement};
+use loopwright_core::effect::{Booking, Effect, Settlement};
 use loopwright_core::event::{Event, Scope};
 use loopwright_core::ids::{BranchName, EffectId};
 use loopwright_core::kernel::{self, kind as kernel_kind};
-use loopwright_core::machine::{Draft, Ending, Input, Machine, Misfit, Next, Status};
-use loopwright_core::role::{OnUnknown, Role};
+use loopwright_core::machine::{Draft, Ending, Finish, Input, Machine, Misfit, Next, Status};
+use loopwright_core::role::Role;
 use loopwright_core::time::Micros;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+
+use super::state::{Branch, Pruning, SearchSettings, SearchState};
 
 /// Kinds of the search machine's events.
 pub mod kind {
@@ -18,122 +20,6 @@ pub mod kind {
     pub const BRANCH_PRUNED: &str = "branch.pruned";
     /// A level is over.
     pub const LEVEL_DECIDED: &str = "level.decided";
-}
-
-/// The pinned specification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SearchSettings {
-    /// How many levels.
-    pub levels: u64,
-    /// How many branches a level has.
-    pub branches: usize,
-    /// In how many parts a branch is judged.
-    pub parts: usize,
-    /// How many effects may be in flight.
-    pub width: usize,
-    /// The most tokens a part may use.
-    pub part_tokens: u64,
-    /// What happens to parts whose outcome is unknown.
-    pub on_unknown: OnUnknown,
-}
-
-/// One branch of the open level.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Branch {
-    /// What each part costs, as far as it is known.
-    pub costs: Vec<Option<u64>>,
-    /// Whether it is over.
-    pub is_pruned: bool,
-    /// Whether one of its parts failed.
-    pub is_broken: bool,
-}
-
-impl Branch {
-    fn new(parts: usize, is_pruned: bool) -> Self {
-        Self {
-            costs: vec![None; parts],
-            is_pruned,
-            is_broken: false,
-        }
-    }
-
-    fn so_far(&self) -> u64 {
-        self.costs.iter().flatten().sum()
-    }
-
-    fn is_complete(&self) -> bool {
-        !self.is_broken && self.costs.iter().all(Option::is_some)
-    }
-}
-
-/// The state of a search run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SearchState {
-    /// The settings.
-    pub settings: SearchSettings,
-    /// Whether an invocation is open.
-    pub is_open: bool,
-    /// The level, from 1.
-    pub level: u64,
-    /// Its branches.
-    pub branches: Vec<Branch>,
-    /// The digest of all winners so far; the path itself may be long.
-    pub path: Digest,
-    /// How the run ended.
-    pub ending: Option<Ending>,
-    /// How this invocation ends, where it is not the run's end.
-    pub pausing: Option<Ending>,
-}
-
-impl SearchState {
-    fn new(settings: SearchSettings) -> Self {
-        let mut state = Self {
-            settings,
-            is_open: false,
-            level: 0,
-            branches: Vec::new(),
-            path: Digest::of_content(b""),
-            ending: None,
-            pausing: None,
-        };
-        state.begin_level();
-        state
-    }
-
-    fn begin_level(&mut self) {
-        self.level += 1;
-        let branch = Branch::new(self.settings.parts, false);
-        self.branches = vec![branch; self.settings.branches];
-    }
-
-    /// The branches that can't win any more and are not over yet.
-    fn lost_branches(&self) -> Vec<usize> {
-        let complete = self.branches.iter().filter(|branch| branch.is_complete());
-        let best = complete.map(Branch::so_far).min();
-        let is_lost =
-            |branch: &Branch| branch.is_broken || best.is_some_and(|best| branch.so_far() > best);
-        let open = self.branches.iter().enumerate();
-        open.filter(|(_, branch)| !branch.is_pruned && is_lost(branch))
-            .map(|(index, _)| index)
-            .collect()
-    }
-
-    /// Whether every branch is complete or over.
-    fn is_level_done(&self) -> bool {
-        let is_done = |branch: &Branch| branch.is_pruned || branch.is_complete();
-        self.branches.iter().all(is_done)
-    }
-
-    /// The cheapest branch; of equals the first, whoever came first. None where all are over.
-    fn winner(&self) -> Option<usize> {
-        let live = self.branches.iter().enumerate();
-        live.filter(|(_, branch)| !branch.is_pruned)
-            .min_by_key(|(index, branch)| (branch.so_far(), *index))
-            .map(|(index, _)| index)
-    }
 }
 
 /// Body of `level.decided`.
@@ -170,7 +56,12 @@ impl Machine for Search {
         if !matches!(input, Input::Settled { .. } | Input::Lost { .. }) || state.ending.is_some() {
             return Vec::new();
         }
-        let lost = state.lost_branches();
+        let is_patient = state.settings.pruning == Pruning::Patient;
+        let lost = if is_patient && !state.is_level_done() {
+            Vec::new()
+        } else {
+            state.lost_branches()
+        };
         let mut after = state.clone();
         let mut drafts = Vec::new();
         for index in lost {
@@ -219,6 +110,7 @@ impl Machine for Search {
                     broken(state, &effect);
                 }
             }
+            kernel_kind::LIMITS_SET => state.pausing = None,
             kernel_kind::EFFECT_REFUSED => {
                 let words = "nothing is left of the tokens";
                 state.pausing.get_or_insert(Ending::new("budget", words));
@@ -239,26 +131,20 @@ impl Machine for Search {
     }
 
     fn next(state: &SearchState) -> Next {
-        if !state.is_open || state.pausing.is_some() || state.ending.is_some() {
+        if !state.is_open || state.ending.is_some() {
             return Next::default();
         }
-        // Taken in order, so that one that is in flight stays among the first.
-        let wanted = state
-            .branches
-            .iter()
-            .enumerate()
-            .flat_map(|(index, branch)| {
-                let open = branch.costs.iter().enumerate();
-                let is_live = !branch.is_pruned && !branch.is_broken;
-                open.filter(move |(_, cost)| is_live && cost.is_none())
-                    .map(move |(part, _)| (index, part))
-            });
-        let effects = wanted
-            .take(state.settings.width)
-            .map(|(index, part)| effect(state, index, part))
-            .collect();
+        let finish = spared(state);
+        if state.pausing.is_some() {
+            return Next {
+                finish,
+                ..Next::default()
+            };
+        }
+        let question = (state.settings.asks && !state.is_heard).then(|| question(state));
         Next {
-            effects,
+            effects: question.into_iter().chain(wanted(state)).collect(),
+            finish,
             deadline: None,
         }
     }
@@ -276,6 +162,62 @@ impl Machine for Search {
             Status::Idle(Ending::new("idle", "no invocation is open"))
         }
     }
+
+    fn is_past(state: &SearchState, effect: &EffectId) -> bool {
+        let of_old = level_of(effect).is_some_and(|level| level < state.level);
+        let is_pruned = place(effect).is_some_and(|(level, branch, _)| {
+            let branch = state.branches.get(branch);
+            level == state.level && branch.is_some_and(|branch| branch.is_pruned)
+        });
+        of_old || is_pruned || state.ending.is_some()
+    }
+}
+
+/// The parts that are wanted, in order, so that one that is in flight stays among the first.
+fn wanted(state: &SearchState) -> Vec<Effect> {
+    let is_patient = state.settings.pruning == Pruning::Patient;
+    let branches = state.branches.iter().enumerate();
+    let parts = branches.flat_map(|(index, branch)| {
+        let is_live = !branch.is_pruned && (is_patient || !branch.is_broken);
+        let open = branch.costs.iter().enumerate();
+        open.filter(move |(_, cost)| is_live && cost.is_none())
+            .map(move |(part, _)| (index, part))
+    });
+    let wanted = parts.take(state.settings.width);
+    wanted
+        .map(|(index, part)| effect(state, index, part))
+        .collect()
+}
+
+/// What may finish though it isn't wanted: all, where the invocation ends for want of something;
+/// else the parts of branches that are over, of this level and the one before.
+fn spared(state: &SearchState) -> Finish {
+    let level = state.level;
+    if state.settings.pruning == Pruning::Stop {
+        return Finish::Under(vec![EffectId::new(format!("l{level}/ask"))]);
+    }
+    if state.pausing.is_some() {
+        return Finish::Everything;
+    }
+    let branches = state.branches.iter().enumerate();
+    let pruned = branches.filter(|(_, branch)| branch.is_pruned);
+    let mut paths: Vec<EffectId> = pruned
+        .map(|(index, _)| EffectId::new(format!("l{level}/b{index}")))
+        .collect();
+    let before = state.branches.iter().enumerate();
+    paths.extend(before.map(|(index, _)| EffectId::new(format!("l{}/b{index}", level - 1))));
+    Finish::Under(paths)
+}
+
+fn question(state: &SearchState) -> Effect {
+    let level = state.level;
+    let (scope, request) = (Scope::iteration(level), json!({"path": state.path}));
+    Effect::question(format!("l{level}/ask"), scope, request)
+}
+
+fn level_of(effect: &EffectId) -> Option<u64> {
+    let first = effect.as_str().split('/').next()?;
+    first.strip_prefix('l')?.parse().ok()
 }
 
 fn branch_name(index: usize) -> BranchName {
@@ -306,6 +248,7 @@ fn effect(state: &SearchState, index: usize, part: usize) -> Effect {
             ..Ceiling::default()
         },
         on_unknown: state.settings.on_unknown,
+        booking: Booking::EachAttempt,
     }
 }
 
@@ -320,6 +263,11 @@ fn place(effect: &EffectId) -> Option<(u64, usize, usize)> {
 
 fn settled(state: &mut SearchState, event: &Event) -> Result<(), Misfit> {
     let settlement: Settlement = kernel::body(event)?;
+    if event.effect.as_ref() == Some(&question(state).id) {
+        // The end of the last level ends the question, too.
+        state.is_heard = true;
+        return Ok(());
+    }
     let place = event.effect.as_ref().and_then(place);
     let (level, branch, part) = place.ok_or_else(|| Misfit::new(event, "no part of a branch"))?;
     // One of a level that is over, or of a branch that is, came faster than it could be stopped.
@@ -329,24 +277,31 @@ fn settled(state: &mut SearchState, event: &Event) -> Result<(), Misfit> {
     {
         match settlement.result["cost"].as_u64() {
             Some(cost) => branch.costs[part] = Some(cost),
-            None => branch.is_broken = true,
+            None => fail(branch, part),
         }
     }
     Ok(())
 }
 
 fn broken(state: &mut SearchState, effect: &EffectId) {
-    if let Some((level, branch, _)) = place(effect)
+    if let Some((level, branch, part)) = place(effect)
         && level == state.level
         && let Some(branch) = state.branches.get_mut(branch)
     {
-        branch.is_broken = true;
+        fail(branch, part);
     }
+}
+
+/// A part that can't be judged breaks its branch.
+fn fail(branch: &mut Branch, part: usize) {
+    branch.is_broken = true;
+    branch.costs[part] = Some(0);
 }
 
 fn level_decided(state: &mut SearchState, decided: &LevelDecided) {
     let Some(winner) = decided.winner else {
         state.ending = Some(Ending::new("failed", "every branch is broken"));
+        state.is_heard = false;
         return;
     };
     let path = format!("{}/{winner}", state.path);
@@ -354,6 +309,7 @@ fn level_decided(state: &mut SearchState, decided: &LevelDecided) {
     if state.level >= state.settings.levels {
         let words = format!("{} levels are done", state.level);
         state.ending = Some(Ending::new("finished", words));
+        state.is_heard = false;
     } else {
         state.begin_level();
     }

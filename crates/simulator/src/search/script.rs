@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use loopwright_core::batch::Batch;
 use loopwright_core::budget::Limits;
-use loopwright_core::effect::Announced;
-use loopwright_core::ids::{LoopName, RunId};
-use loopwright_core::kernel::RunStarted;
+use loopwright_core::effect::{Announced, Settlement};
+use loopwright_core::ids::{EffectId, LoopName, RunId};
+use loopwright_core::kernel::{RunStarted, kind};
 use loopwright_core::machine::Machine as _;
 use loopwright_core::role::OnUnknown;
-use loopwright_core::turn::Run;
+use loopwright_core::turn::{Given, Run};
 use loopwright_core::usage::Usage;
 use serde_json::json;
 
@@ -19,7 +19,8 @@ use crate::random::{Random, mixed};
 use crate::scenario::{Command, Comparison, Scenario};
 use crate::stage::Stage;
 
-use super::machine::{Search, SearchSettings};
+use super::machine::Search;
+use super::state::{Pruning, SearchSettings};
 
 /// A search run with scripted steps.
 #[derive(Clone, Debug)]
@@ -33,6 +34,9 @@ impl SearchScenario {
     /// The scenario of a plan.
     pub fn of(plan: &Plan) -> Self {
         let mut random = Random::of(plan.seed, "search");
+        let mut more = Random::of(plan.seed, "search pruning");
+        let pruning = more.pick(&[Pruning::Stop, Pruning::Finish, Pruning::Patient]);
+        let asks = more.one_in(2);
         Self {
             seed: plan.seed,
             settings: SearchSettings {
@@ -46,12 +50,21 @@ impl SearchScenario {
                     Lost::AskRetry | Lost::AskFail | Lost::NobodyToAsk => OnUnknown::Ask,
                     Lost::Fail => OnUnknown::Fail,
                 },
+                pruning,
+                asks,
             },
             limits: Limits {
                 tokens: plan.tokens,
                 ..Limits::default()
             },
         }
+    }
+}
+
+impl SearchScenario {
+    /// Whether the order of results decides nothing, not even what is judged.
+    pub fn is_patient(&self) -> bool {
+        self.settings.pruning == Pruning::Patient
     }
 }
 
@@ -80,13 +93,28 @@ impl Scenario for SearchScenario {
     fn command(&self, run: &Run<Search>, _batches: &[Batch]) -> Command {
         let kernel = &run.kernel;
         let paused = kernel.last_ending.as_ref();
-        let is_paused =
-            kernel.invocation.is_none() && paused.is_some_and(|ending| ending.reason == "budget");
+        let is_idle = kernel.invocation.is_none();
+        let is_paused = is_idle && paused.is_some_and(|ending| ending.reason == "budget");
         if kernel.ended.is_some() || is_paused {
-            Command::Nothing
-        } else {
-            Command::Invoke(json!({}))
+            return Command::Nothing;
         }
+        match kernel.questions().next() {
+            Some((effect, flight)) if is_idle => {
+                let mut random = Random::of(self.seed, &format!("{effect} {}", kernel.next_seq));
+                if random.one_in(3) {
+                    return Command::Invoke(json!({}));
+                }
+                Command::Say {
+                    after_us: random.below(1_000_000_000),
+                    given: answer(effect, flight.attempt),
+                }
+            }
+            _ => Command::Invoke(json!({})),
+        }
+    }
+
+    fn word(&self, question: &EffectId, attempt: u32) -> Option<Vec<Given>> {
+        Some(answer(question, attempt))
     }
 
     fn perform(&self, stage: &Rc<Stage>, announced: &Announced) -> Performance {
@@ -111,11 +139,25 @@ impl Scenario for SearchScenario {
     }
 
     fn width(&self) -> usize {
-        // Those that are being stopped are still in flight when others take their place.
-        self.settings.width + self.settings.branches * self.settings.parts
+        // Those that are being stopped, or may finish, are still in flight when others take their
+        // place: of this level and of the one before.
+        self.settings.width + 2 * self.settings.branches * self.settings.parts
     }
 
     fn comparison(&self) -> Comparison {
         Comparison::AsSet
     }
+}
+
+fn answer(question: &EffectId, attempt: u32) -> Vec<Given> {
+    let settlement = Settlement {
+        result: json!({"go": "on"}),
+        usage: Usage::default(),
+    };
+    vec![Given::about(
+        kind::EFFECT_SETTLED,
+        question,
+        attempt,
+        &settlement,
+    )]
 }

@@ -4,126 +4,22 @@
 //! machine, commit what follows, act on it. A commit always comes before the act it announces, and
 //! a driver that can't commit stops everything and goes: the record is then what it was, and
 //! whoever resumes finds the same effects again.
+//!
+//! [`doors`] says what it needs from outside.
 
-use loopwright_core::batch::Batch;
-use loopwright_core::effect::{Announced, Settlement};
-use loopwright_core::event::{Scrub, Sealed};
+mod doors;
+
 use loopwright_core::ids::EffectId;
 use loopwright_core::kernel::{
-    AbandonedWhy, EffectAbandoned, EndedBy, InvocationBegun, InvocationEnded, kind,
+    AbandonedWhy, EffectAbandoned, EndedBy, HOST_DIED, InvocationBegun, InvocationEnded, kind,
 };
 use loopwright_core::machine::{Ending, Machine, Status};
 use loopwright_core::role::{OnUnknown, Role};
-use loopwright_core::time::Micros;
 use loopwright_core::turn::{Given, Outcome, Run, Turn, TurnError};
 use loopwright_core::usage::Usage;
 use loopwright_record::{AppendError, crash_point};
 
-/// How urgently work in flight is to be stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Haste {
-    /// Ask first, then end.
-    Gently,
-    /// End at once.
-    AtOnce,
-}
-
-/// Something that happened outside.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
-    /// An effect came to its end.
-    Settled {
-        /// Which.
-        effect: EffectId,
-        /// Which attempt.
-        attempt: u32,
-        /// How, scrubbed.
-        settlement: Settlement,
-        /// What was scrubbed from it.
-        scrub: Scrub,
-    },
-    /// An effect was stopped as asked.
-    Stopped {
-        /// Which.
-        effect: EffectId,
-        /// Which attempt.
-        attempt: u32,
-        /// What it had used.
-        usage: Usage,
-    },
-    /// The time waited for has come.
-    TimeReached,
-    /// The invocation is to end: a signal, or a cancellation.
-    Interrupt {
-        /// How urgently.
-        haste: Haste,
-        /// By what, in words: `SIGINT`.
-        by: String,
-    },
-    /// The host itself can't go on: its disk is full, its object store is broken.
-    Broken {
-        /// Why, in words.
-        why: String,
-    },
-}
-
-/// The hands of the host: performs effects, says what happened. The only door to the world.
-pub trait Hands {
-    /// Begins to perform an announced effect; doesn't wait for it.
-    fn begin(&mut self, announced: Announced);
-
-    /// Stops one in flight; [`Happening::Stopped`] follows, or [`Happening::Settled`] where it was
-    /// faster.
-    fn stop(&mut self, effect: &EffectId, haste: Haste);
-
-    /// Waits until something happens, at the latest until `until`.
-    fn wait(&mut self, until: Option<Micros>) -> Happening;
-
-    /// The time.
-    fn now(&mut self) -> Micros;
-}
-
-/// The one place where batches become durable.
-pub trait Committer<M: Machine> {
-    /// Writes a batch; on return it survives everything. `run` is the state after it, for a
-    /// snapshot.
-    fn commit(&mut self, batch: &Batch, run: &Run<M>) -> Result<(), AppendError>;
-}
-
-/// Is told of every event once it is durable, and of what is worth saying.
-pub trait Watcher {
-    /// These events were committed.
-    fn committed(&mut self, events: &[Sealed]);
-
-    /// Something worth saying that stops nobody.
-    fn notice(&mut self, words: &str);
-}
-
-/// Why a run stopped without an end of its own.
-#[derive(Debug, thiserror::Error)]
-pub enum DriveError {
-    /// The record could not be written.
-    #[error(transparent)]
-    Append(#[from] AppendError),
-    /// The record doesn't fit the machine.
-    #[error(transparent)]
-    Turn(#[from] TurnError),
-    /// The host could not go on.
-    #[error("{0}")]
-    Host(String),
-    /// The run is over; nothing can begin.
-    #[error("the run has ended: {}", .0.words)]
-    Ended(Ending),
-}
-
-/// How a drive came to its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Driven {
-    /// Why the invocation ended.
-    pub ending: Ending,
-    /// What the run waits for, where it waits for a person.
-    pub waiting: Option<String>,
-}
+pub use doors::{Committer, DriveError, Driven, Hands, Happening, Haste, Watcher};
 
 /// Drives one run.
 pub struct Driver<'a, M: Machine, H: Hands, C: Committer<M>> {
@@ -156,9 +52,15 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
         }
     }
 
-    /// Records what came from outside while nothing is driven: the run's start, a person's act.
+    /// Records what came from outside while nothing is driven: the run's start, a person's words.
+    /// All of it or, where something comes too late, nothing.
     pub fn record(&mut self, given: Vec<Given>) -> Result<(), DriveError> {
-        self.turn(given).map(|_| ())
+        let mut refused = Vec::new();
+        self.turn_with(Vec::new(), vec![given], &mut refused)?;
+        refused
+            .into_iter()
+            .next()
+            .map_or(Ok(()), |why| Err(why.into()))
     }
 
     /// One invocation from beginning to end.
@@ -201,6 +103,10 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                     )?;
                 }
                 Happening::Broken { why } => return Err(self.give_up(why)),
+                Happening::Said(words) => {
+                    let outcome = self.turn_and_hear(Vec::new(), vec![words])?;
+                    self.act(outcome);
+                }
                 other => {
                     let given = self
                         .given(other, AbandonedWhy::Unwanted)
@@ -247,7 +153,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             });
         }
         if let Some(open) = self.run.kernel.invocation {
-            let ending = Ending::new("host_died", "its host died");
+            let ending = Ending::new(HOST_DIED, "its host died");
             given.insert(0, ended_by_host(open.number, ending));
         }
         if !given.is_empty() {
@@ -260,20 +166,24 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
     /// Ends the invocation from outside: stops what is in flight, waits for it, records the end.
     fn interrupt(&mut self, haste: Haste, ending: Ending) -> Result<(), DriveError> {
         self.stop_all(haste);
-        let mut given = Vec::new();
+        let (mut given, mut said) = (Vec::new(), Vec::new());
         let mut open: Vec<EffectId> = self.in_flight();
         while !open.is_empty() {
             let happening = self.hands.wait(None);
-            if let Happening::Interrupt { haste, .. } = &happening {
-                self.stop_all((*haste).max(Haste::AtOnce));
-                continue;
-            }
             let landed = match &happening {
                 Happening::Settled { effect, .. } | Happening::Stopped { effect, .. } => {
                     effect.clone()
                 }
+                Happening::Interrupt { haste, .. } => {
+                    self.stop_all((*haste).max(Haste::AtOnce));
+                    continue;
+                }
+                Happening::Said(words) => {
+                    said.push(words.clone());
+                    continue;
+                }
                 Happening::Broken { why } => return Err(self.give_up(why.clone())),
-                Happening::TimeReached | Happening::Interrupt { .. } => continue,
+                Happening::TimeReached => continue,
             };
             // The state doesn't know of what landed meanwhile: a word said twice counts once.
             if open.contains(&landed)
@@ -290,7 +200,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             .map_or(0, |invocation| invocation.number);
         // The end comes first, so that what was settled meanwhile announces nothing new.
         given.insert(0, ended_by_host(number, ending));
-        self.turn(given)?;
+        self.turn_and_hear(given, said)?;
         Ok(())
     }
 
@@ -353,16 +263,48 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                 )
             }),
             Happening::TimeReached => Some(Given::new(kind::CLOCK_REACHED, &serde_json::json!({}))),
-            Happening::Interrupt { .. } | Happening::Broken { .. } => None,
+            Happening::Said(_) | Happening::Interrupt { .. } | Happening::Broken { .. } => None,
         }
     }
 
     /// One turn: everything given becomes one batch, durable on return.
     fn turn(&mut self, given: Vec<Given>) -> Result<Outcome, DriveError> {
+        self.turn_with(given, Vec::new(), &mut Vec::new())
+    }
+
+    /// The same with what people said; the watcher hears what was not recorded of it.
+    fn turn_and_hear(
+        &mut self,
+        given: Vec<Given>,
+        said: Vec<Vec<Given>>,
+    ) -> Result<Outcome, DriveError> {
+        let mut refused = Vec::new();
+        let outcome = self.turn_with(given, said, &mut refused)?;
+        for why in &refused {
+            self.watcher.refused(why);
+        }
+        Ok(outcome)
+    }
+
+    /// One turn with what must fit and with what people said, which need not: words that come too
+    /// late, or that mean nothing here, end no run.
+    fn turn_with(
+        &mut self,
+        given: Vec<Given>,
+        said: Vec<Vec<Given>>,
+        refused: &mut Vec<TurnError>,
+    ) -> Result<Outcome, DriveError> {
         let now = self.hands.now();
         let mut turn = Turn::new(self.run, now, self.epoch);
         for given in given {
             turn.give(given)?;
+        }
+        for words in said {
+            match turn.say(words) {
+                Ok(()) => {}
+                Err(why @ (TurnError::Late(_) | TurnError::Misfit(_))) => refused.push(why),
+                Err(error) => return Err(error.into()),
+            }
         }
         let outcome = turn.finish()?;
         if let Some(batch) = &outcome.batch {
@@ -380,6 +322,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             self.hands.stop(&effect, Haste::Gently);
         }
         for announced in outcome.announced {
+            // A question waits for a person, and is answered from outside.
             if announced.role != Role::Human {
                 self.hands.begin(announced);
             }
