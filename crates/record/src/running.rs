@@ -1,13 +1,14 @@
-//! The commands that run under a supervisor now: one small file each.
+//! The commands that run under a supervisor now: one small file for each that runs at once.
 //!
 //! Nothing here is synced: after a power loss nothing runs any more, and the boot id says so. A
 //! new holder of a run ends what the files name before its first effect.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use loopwright_core::digest::Digest;
 use loopwright_core::ids::{EffectId, RunId};
 use serde::{Deserialize, Serialize};
 
@@ -31,67 +32,137 @@ pub struct RunningCommand {
 }
 
 /// The folder of running commands.
+///
+/// A command that is gone leaves an empty file, which the next one of its run writes over: files
+/// made and removed by the hundred are slow to make on some file systems.
 #[derive(Clone, Debug)]
 pub struct Running {
     folder: PathBuf,
+    /// Which files of this process are in use, and by which attempt.
+    taken: Arc<Mutex<BTreeMap<PathBuf, Attempt>>>,
 }
+
+type Attempt = (RunId, EffectId, u32);
 
 impl Running {
     pub(crate) fn new(folder: PathBuf) -> Self {
-        Self { folder }
+        Self {
+            folder,
+            taken: Arc::default(),
+        }
     }
 
     /// Notes that a supervisor was started.
     pub fn add(&self, command: &RunningCommand) -> Result<(), StorageError> {
-        let path = self.path(&command.run, &command.effect, command.attempt);
+        let path = self.take(command)?;
         let text = serde_json::to_vec(command).expect("BUG: a running command is plain data");
+        // Torn by the death of this process it names nobody: then nothing was let go.
         let put = || -> io::Result<()> {
-            fs::create_dir_all(&self.folder)?;
-            let mut file = tempfile::Builder::new()
-                .prefix(".new-")
-                .tempfile_in(&self.folder)?;
-            file.write_all(&text)?;
-            file.persist(&path)?;
-            Ok(())
+            let mut options = fs::OpenOptions::new();
+            let mut file = options
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .open(&path)?;
+            file.write_all(&text)
         };
         put().map_err(|error| StorageError::io(&path, &error))
     }
 
     /// Notes that it is gone. Noting it twice is no error.
     pub fn remove(&self, run: &RunId, effect: &EffectId, attempt: u32) -> Result<(), StorageError> {
-        let path = self.path(run, effect, attempt);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(StorageError::io(&path, &error))
-            }
-            _ => Ok(()),
+        let gone = |command: &RunningCommand| {
+            command.run == *run && command.effect == *effect && command.attempt == attempt
+        };
+        let mut taken = self.lock();
+        let own = (run.clone(), effect.clone(), attempt);
+        let own = taken.iter().find(|(_, attempt)| **attempt == own);
+        let paths = if let Some((path, _)) = own {
+            vec![path.clone()]
+        } else {
+            // A dead holder's.
+            let mut found = self.files(run)?;
+            found.retain(|path| read(path).as_ref().is_some_and(gone));
+            found
+        };
+        for path in paths {
+            match fs::OpenOptions::new()
+                .write(true)
+                .truncate(true)
+                .open(&path)
+            {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StorageError::io(&path, &error));
+                }
+                _ => taken.remove(&path),
+            };
         }
+        Ok(())
     }
 
-    /// The commands noted for a run. A file that was never finished names nothing that could have
-    /// been started: the note is made before the command is let go.
+    /// The commands noted for a run.
     pub fn list(&self, run: &RunId) -> Result<Vec<RunningCommand>, StorageError> {
+        let files = self.files(run)?.into_iter();
+        let mut found: Vec<RunningCommand> = files
+            .filter_map(|path| read(&path))
+            .filter(|command| command.run == *run)
+            .collect();
+        found.sort_by(|a, b| (&a.effect, a.attempt).cmp(&(&b.effect, b.attempt)));
+        Ok(found)
+    }
+
+    /// Takes away what notes of a run left. For its holder, when nothing of it runs.
+    pub fn clear(&self, run: &RunId) -> Result<(), StorageError> {
+        for path in self.files(run)? {
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StorageError::io(&path, &error));
+                }
+                _ => self.lock().remove(&path),
+            };
+        }
+        Ok(())
+    }
+
+    /// A file for this attempt: the one it has, or the first that is free.
+    fn take(&self, command: &RunningCommand) -> Result<PathBuf, StorageError> {
+        let attempt = (command.run.clone(), command.effect.clone(), command.attempt);
+        let mut taken = self.lock();
+        if let Some((path, _)) = taken.iter().find(|(_, holder)| **holder == attempt) {
+            return Ok(path.clone());
+        }
+        if taken.is_empty() {
+            fs::create_dir_all(&self.folder)
+                .map_err(|error| StorageError::io(&self.folder, &error))?;
+        }
+        let free = (0..u32::MAX)
+            .map(|number| self.folder.join(format!("{}.{number}.json", command.run)))
+            .find(|path| !taken.contains_key(path) && read(path).is_none())
+            .expect("BUG: more commands run than there are numbers");
+        taken.insert(free.clone(), attempt);
+        Ok(free)
+    }
+
+    /// The files for notes of a run.
+    fn files(&self, run: &RunId) -> Result<Vec<PathBuf>, StorageError> {
         let failed = |error: io::Error| StorageError::io(&self.folder, &error);
         let entries = match fs::read_dir(&self.folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             found => found.map_err(failed)?,
         };
+        let prefix = format!("{run}.");
         let mut found = Vec::new();
         for entry in entries {
-            if let Some(command) = read(&entry.map_err(failed)?.path())
-                && command.run == *run
-            {
-                found.push(command);
+            let entry = entry.map_err(failed)?;
+            if entry.file_name().to_string_lossy().starts_with(&prefix) {
+                found.push(entry.path());
             }
         }
-        found.sort_by(|a, b| (&a.effect, a.attempt).cmp(&(&b.effect, b.attempt)));
         Ok(found)
     }
 
-    fn path(&self, run: &RunId, effect: &EffectId, attempt: u32) -> PathBuf {
-        // An effect's id may hold anything; its digest is a file name.
-        let effect = Digest::of_content(effect.as_str().as_bytes()).short();
-        self.folder.join(format!("{run}.{effect}.{attempt}.json"))
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Attempt>> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -122,7 +122,7 @@ fn running_commands_are_listed_until_they_are_removed() {
     for command in [&second, &first, &first, &command("r2", "t1", 1)] {
         store.running().add(command).unwrap();
     }
-    std::fs::write(folder.path().join("running/torn.json"), "{").unwrap();
+    std::fs::write(folder.path().join("running/r1.7.json"), "{").unwrap();
     let listed = store.running().list(&first.run).unwrap();
     assert_eq!(listed, [first.clone(), second.clone()]);
     for _ in 0..2 {
@@ -131,5 +131,22 @@ fn running_commands_are_listed_until_they_are_removed() {
             .remove(&first.run, &first.effect, 1)
             .unwrap();
     }
-    assert_eq!(store.running().list(&first.run).unwrap(), [second]);
+    let listed = store.running().list(&first.run).unwrap();
+    assert_eq!(listed, std::slice::from_ref(&second));
+    // Another process finds what this one noted, and takes none of it away by adding its own.
+    let other = open(folder.path());
+    let third = command("r1", "t2", 1);
+    other.running().add(&third).unwrap();
+    assert_eq!(
+        other.running().list(&first.run).unwrap(),
+        [second.clone(), third.clone()]
+    );
+    other
+        .running()
+        .remove(&second.run, &second.effect, 2)
+        .unwrap();
+    assert_eq!(store.running().list(&first.run).unwrap(), [third]);
+    store.running().clear(&first.run).unwrap();
+    assert!(store.running().list(&first.run).unwrap().is_empty());
+    assert_eq!(store.running().list(&run_id("r2")).unwrap().len(), 1);
 }

@@ -254,6 +254,10 @@ impl Session {
         let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, false);
         let caps = serde_json::to_value(caps).expect("BUG: caps are plain data");
         let driven = driver.invoke_with(first, caps);
+        if driven.is_ok() {
+            // While the lease is ours. What can't be removed is empty and harms nobody.
+            let _ = self.store.running().clear(&run_id);
+        }
         drop(hands);
         if let Err(DriveError::Host(_)) = &driven {
             // Where it is the record itself that is broken, that is what has to be said.

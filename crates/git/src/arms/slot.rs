@@ -2,7 +2,7 @@
 //!
 //! On the disk a slot is a directory with `tree` (the checkout, unless it is in the active
 //! place), `state` (below) and, from the start of a synchronisation to the end of the run after
-//! it, `busy`. A slot found busy was interrupted: what it knows of single files still holds,
+//! it, a `busy` that isn't empty. A slot found busy was interrupted: what it knows of single files still holds,
 //! because each is proved by its own stamp, but its cache may be half-written and is dropped.
 //! The same after a restart of the machine, when nobody knows what reached the disk.
 
@@ -39,7 +39,7 @@ pub(crate) struct Slot {
     pub(crate) take_cache: bool,
     /// The next synchronisation deletes its cache.
     pub(crate) drop_cache: bool,
-    /// `busy` exists.
+    /// `busy` says so.
     pub(crate) busy: bool,
     /// A synchronisation did not finish; which conversions files were written with is unknown.
     pub(crate) torn: bool,
@@ -69,7 +69,7 @@ struct FileState {
 impl Slot {
     /// Finds out what is known about the slot in `home`.
     pub(crate) fn load(home: PathBuf, cache: &Patterns) -> Self {
-        let busy = home.join("busy").exists();
+        let busy = fs::metadata(home.join("busy")).is_ok_and(|found| found.len() > 0);
         let mut slot = Self {
             home,
             known: KnownFiles::new(),
@@ -150,24 +150,21 @@ impl Slot {
     pub(crate) fn mark_busy(&mut self) -> Result<(), ArmsError> {
         if !self.busy {
             let path = self.home.join("busy");
-            fs::write(&path, b"").map_err(ArmsError::io("write", &path))?;
+            fs::write(&path, b"busy\n").map_err(ArmsError::io("write", &path))?;
             self.busy = true;
         }
         Ok(())
     }
 
-    /// The run is over and everything about it is known.
+    /// The run is over and everything about it is known. The file stays, empty: made and removed
+    /// twice a trial, it would be slow to make on some file systems.
     pub(crate) fn mark_idle(&mut self) -> Result<(), ArmsError> {
-        let path = self.home.join("busy");
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(ArmsError::io("remove", &path)(error))
-            }
-            _ => {
-                self.busy = false;
-                Ok(())
-            }
+        if self.busy {
+            let path = self.home.join("busy");
+            fs::write(&path, b"").map_err(ArmsError::io("write", &path))?;
+            self.busy = false;
         }
+        Ok(())
     }
 
     /// What a run left in the cache can't be trusted, whoever asks. Whatever was saved before

@@ -10,9 +10,8 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use flate2::Compression;
 use flate2::read::ZlibDecoder;
-use flate2::write::ZlibEncoder;
+use flate2::{Compress, FlushCompress, Status};
 
 use super::ObjectStore;
 use crate::disk;
@@ -22,6 +21,9 @@ use crate::types::Oid;
 
 /// Contents above this are hashed and stored in pieces.
 const PIECE: usize = 1 << 20;
+
+/// How much is compressed at once.
+const IO_BYTES: usize = 16 * 1024;
 
 /// Known-durable ids kept in memory before they are forgotten (and, if met again, re-checked).
 const DURABLE_KEPT: usize = 200_000;
@@ -103,7 +105,7 @@ impl ObjectStore {
             .mode(0o444)
             .open(&temporary)
             .map_err(GitError::io("write", &temporary))?;
-        compress(source, file)
+        compress(&mut self.compressor, source, file)
             .and_then(|()| fs::rename(&temporary, &path))
             .map_err(|source| {
                 let _ = fs::remove_file(&temporary);
@@ -179,10 +181,37 @@ impl ObjectStore {
     }
 }
 
-fn compress(source: &mut dyn Read, file: File) -> io::Result<()> {
-    let mut encoder = ZlibEncoder::new(file, Compression::fast());
-    io::copy(source, &mut encoder)?;
-    encoder.finish()?.flush()
+/// Writes a zlib stream. The compressor's tables are large beside most objects, so that making
+/// them anew for each would take longer than all the rest.
+fn compress(compressor: &mut Compress, source: &mut dyn Read, mut file: File) -> io::Result<()> {
+    compressor.reset();
+    let mut input = vec![0; IO_BYTES];
+    let mut output = Vec::with_capacity(IO_BYTES);
+    loop {
+        let count = source.read(&mut input)?;
+        let flush = if count == 0 {
+            FlushCompress::Finish
+        } else {
+            FlushCompress::None
+        };
+        let mut rest = &input[..count];
+        loop {
+            let before = compressor.total_in();
+            let status = compressor
+                .compress_vec(rest, &mut output, flush)
+                .map_err(io::Error::other)?;
+            rest = &rest[(compressor.total_in() - before) as usize..];
+            let is_full = output.len() == output.capacity();
+            file.write_all(&output)?;
+            output.clear();
+            if status == Status::StreamEnd {
+                return file.flush();
+            }
+            if count > 0 && rest.is_empty() && !is_full {
+                break;
+            }
+        }
+    }
 }
 
 /// The id of a blob read in pieces.

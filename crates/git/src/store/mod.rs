@@ -21,6 +21,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use flate2::{Compress, Compression};
+
 pub use submodules::SubmoduleContent;
 
 pub(crate) use commit::parse_commit;
@@ -58,6 +60,7 @@ pub struct ObjectStore {
     pending: Vec<Oid>,
     /// Objects this process knows to be whole and on the disk.
     durable: HashSet<Oid>,
+    compressor: Compress,
     trees: HashMap<Oid, Arc<TreeItems>>,
     /// How many names the trees in memory hold together.
     tree_names: usize,
@@ -85,6 +88,7 @@ impl ObjectStore {
             git,
             pending: Vec::new(),
             durable: HashSet::new(),
+            compressor: Compress::new(Compression::fast(), true),
             trees: HashMap::new(),
             tree_names: 0,
             listings: VecDeque::new(),
