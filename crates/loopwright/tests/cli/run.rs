@@ -161,3 +161,36 @@ fn what_the_loop_will_not_see_is_said() {
     assert!(outcome.success().contains("[B] trial   0            10"));
     assert_eq!(rig.read("n"), "77\n");
 }
+
+/// A budget can be changed at any time: what is said last holds, and the record says it.
+#[test]
+fn a_used_up_budget_is_raised_by_saying_another() {
+    let rig = Rig::new();
+    let run = |steps: &str| {
+        let (metric, proposer) = (["--metric", "m"], ["--propose", "sh propose.sh"]);
+        let mut args = vec![
+            "run",
+            "--loop",
+            "p",
+            "--run",
+            "sh bench.sh",
+            "--goal",
+            "min",
+        ];
+        args.extend(metric.into_iter().chain(proposer));
+        args.extend(["--trials", "9", "--budget-steps", steps]);
+        rig.run(&args)
+    };
+    let trials = |stdout: &str| stdout.matches("trial ").count();
+    let first = run("2");
+    let more = run("5");
+    let same = run("5");
+    // The baseline is a line of the first.
+    assert_eq!(
+        [&first, &more, &same].map(|outcome| trials(&outcome.stdout)),
+        [3, 3, 0],
+        "{first:?}\n{more:?}\n{same:?}"
+    );
+    assert!(more.failure(5).contains("0 left of 5"));
+    let _ = rig.run(&["replay", "--loop", "p"]).success();
+}

@@ -244,12 +244,18 @@ fn effect(state: &SearchState, index: usize, part: usize) -> Effect {
         after: None,
         request: json!({"path": state.path, "branch": index, "part": part}),
         ceiling: Ceiling {
-            tokens: Some(state.settings.part_tokens),
+            tokens: Some(part_tokens(state, index, part)),
             ..Ceiling::default()
         },
         on_unknown: state.settings.on_unknown,
         booking: Booking::EachAttempt,
     }
+}
+
+/// The most a part may use: some are larger than others, so that a small one could overtake a large
+/// one that waits.
+fn part_tokens(state: &SearchState, index: usize, part: usize) -> u64 {
+    state.settings.part_tokens * (1 + (2 * index + part) as u64 % 3)
 }
 
 /// The level, branch and part in an effect's path.

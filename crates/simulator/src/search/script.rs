@@ -121,7 +121,7 @@ impl Scenario for SearchScenario {
         // What comes of a part depends on where it stands, not on when it is asked for.
         let question = format!("{} {}", announced.effect, announced.request);
         let mut random = Random::new(mixed(self.seed, &question));
-        let used = random.between(0, self.settings.part_tokens);
+        let used = random.between(0, announced.ceiling.tokens.unwrap_or(0));
         stage.world.pay(announced, used);
         let result = if random.one_in(15) {
             json!({"cost": null})

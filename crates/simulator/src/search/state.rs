@@ -17,7 +17,7 @@ pub struct SearchSettings {
     pub parts: usize,
     /// How many effects may be in flight.
     pub width: usize,
-    /// The most tokens a part may use.
+    /// The most tokens a small part may use.
     pub part_tokens: u64,
     /// What happens to parts whose outcome is unknown.
     pub on_unknown: OnUnknown,
