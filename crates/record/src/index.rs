@@ -76,8 +76,26 @@ impl Select {
         }
     }
 
+    /// What is left of it when event `seq` was shown.
+    pub(crate) fn past(self, seq: u64) -> Self {
+        let limit = self.limit.map(|limit| limit.saturating_sub(1));
+        if self.newest_first {
+            Self {
+                before_seq: Some(seq),
+                limit,
+                ..self
+            }
+        } else {
+            Self {
+                after_seq: Some(seq),
+                limit,
+                ..self
+            }
+        }
+    }
+
     /// First and last key, and how many.
-    fn bounds(self, number: i64) -> (i64, i64, i64) {
+    pub(crate) fn bounds(self, number: i64) -> (i64, i64, i64) {
         let (first, last) = places(number);
         let first = self.after_seq.map_or(first, |seq| place(number, seq) + 1);
         let last = self.before_seq.map_or(last, |seq| place(number, seq) - 1);
@@ -194,7 +212,8 @@ const BY_PART: &str = "SELECT place, batch, id, kind, part, effect, attempt, byt
 const BY_PLACE: &str = "SELECT place, batch, id, kind, part, effect, attempt, bytes FROM event
     WHERE place BETWEEN ?1 AND ?2 ORDER BY place {order} LIMIT ?3";
 
-fn ordered(sql: &str, select: Select) -> String {
+/// The query in the order of `select`.
+pub(crate) fn ordered(sql: &str, select: Select) -> String {
     sql.replace("{order}", if select.newest_first { "DESC" } else { "ASC" })
 }
 
