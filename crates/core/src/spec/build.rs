@@ -84,7 +84,7 @@ impl Builder<'_> {
             propose_limit_us: self.limit("propose_limit"),
             setup_limit_us: self.limit("setup_limit"),
             grace_us: self.needed("grace"),
-            max_output_bytes: self.needed("max_output"),
+            max_output_bytes: self.output_size("max_output"),
             protect: self.patterns("protect"),
             link: self.links(),
             cache: self.cache(),
@@ -187,7 +187,11 @@ impl Builder<'_> {
             Some("maximize") => Goal::Maximize,
             Some(_) => Goal::Minimize,
             None => {
-                self.missing("goal");
+                let help = "say whether less or more is better: `--goal min` or `--goal max`, or \
+                            `goal = \"min\"` or `goal = \"max\"` in loopwright.toml";
+                let origin = self.resolved.origin("goal");
+                self.problems
+                    .push(Problem::new(origin, "goal", "is not set").with_help(help));
                 Goal::Minimize
             }
         }
@@ -219,6 +223,14 @@ impl Builder<'_> {
     fn limit(&mut self, key: &str) -> u64 {
         if self.whole(key) == Some(0) {
             self.fault(key, "is 0: nothing can end in no time");
+        }
+        self.needed(key)
+    }
+
+    /// How much of an output is recorded: some of it has to be.
+    fn output_size(&mut self, key: &str) -> u64 {
+        if self.whole(key) == Some(0) {
+            self.fault(key, "is 0: nothing that commands print would be recorded");
         }
         self.needed(key)
     }
