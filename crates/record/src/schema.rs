@@ -175,7 +175,7 @@ CREATE TABLE IF NOT EXISTS listing (
     place INTEGER PRIMARY KEY,
     run INTEGER NOT NULL GENERATED ALWAYS AS (place >> 40) VIRTUAL REFERENCES run (number),
     seq INTEGER NOT NULL GENERATED ALWAYS AS (place & 0xffffffffff) VIRTUAL,
-    digest BLOB NOT NULL,
+    checksum INTEGER NOT NULL,
     bytes BLOB NOT NULL
 ) STRICT;
 ";

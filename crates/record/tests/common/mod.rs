@@ -143,7 +143,7 @@ pub fn listings(store: &Store, run: &RunId, select: Select) -> [Result<Rows, Rea
     [LISTING, journal].map(|source| {
         let mut rows = Vec::new();
         store.visit_listing(&source, run, select, |row| {
-            rows.push((row.seq, String::from_utf8(row.bytes).unwrap()));
+            rows.push((row.seq, String::from_utf8(row.bytes.to_vec()).unwrap()));
             ControlFlow::Continue(())
         })?;
         Ok(rows)
