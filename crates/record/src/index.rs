@@ -76,24 +76,6 @@ impl Select {
         }
     }
 
-    /// What is left of it when event `seq` was shown.
-    pub(crate) fn past(self, seq: u64) -> Self {
-        let limit = self.limit.map(|limit| limit.saturating_sub(1));
-        if self.newest_first {
-            Self {
-                before_seq: Some(seq),
-                limit,
-                ..self
-            }
-        } else {
-            Self {
-                after_seq: Some(seq),
-                limit,
-                ..self
-            }
-        }
-    }
-
     /// First and last key, and how many.
     pub(crate) fn bounds(self, number: i64) -> (i64, i64, i64) {
         let (first, last) = places(number);

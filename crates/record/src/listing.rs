@@ -281,7 +281,7 @@ impl Store {
         let with_rows = listing_is_there(connection)? && source.is_current(connection)?;
         let mut left = select;
         let mut shown = |listed: Listed<'_>| {
-            left = left.past(listed.seq);
+            left = left_after(left, listed.seq);
             visit(listed)
         };
         let listing = Listing {
@@ -298,6 +298,22 @@ impl Store {
             }
         }
         listing.visit(BARE, left, visit)
+    }
+}
+
+/// What is left of a selection when event `seq` was shown.
+fn left_after(select: Select, seq: u64) -> Select {
+    let limit = select.limit.map(|limit| limit.saturating_sub(1));
+    let (after_seq, before_seq) = if select.newest_first {
+        (select.after_seq, Some(seq))
+    } else {
+        (Some(seq), select.before_seq)
+    };
+    Select {
+        after_seq,
+        before_seq,
+        limit,
+        ..select
     }
 }
 
