@@ -80,11 +80,28 @@ pub fn main() -> ExitCode {
 
 /// Help and version are data; everything else is wrong usage.
 fn usage(error: &clap::Error) -> Exit {
-    // Nobody may be reading any more.
-    let _ = error.print();
+    let printed = error.print();
     match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Finished,
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match printed {
+            // Nobody may be reading any more.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                talk(&format!("error: write the output: {error}"));
+                Exit::Failure
+            }
+            _ => Exit::Finished,
+        },
         _ => Exit::Refused,
+    }
+}
+
+/// A number of trials, or a trial's.
+pub fn whole_number(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(number) => Ok(number),
+        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Err("that is larger than any there can be".to_owned())
+        }
+        Err(_) => Err("a whole number is wanted".to_owned()),
     }
 }
 
@@ -120,5 +137,19 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         super::Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn numbers_are_refused_in_words() {
+        assert_eq!(super::whole_number("7"), Ok(7));
+        for (text, words) in [
+            ("x", "whole number"),
+            ("", "whole number"),
+            ("1.5", "whole number"),
+            ("99999999999999999999", "larger"),
+        ] {
+            let refused = super::whole_number(text).unwrap_err();
+            assert!(refused.contains(words), "{text}: {refused}");
+        }
     }
 }

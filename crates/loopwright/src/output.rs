@@ -2,6 +2,7 @@
 //! minds. A reader of stdout that goes away ends a command, and that is a success.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -22,8 +23,10 @@ pub struct Output {
     pub colour: bool,
     /// Whether stderr is a terminal on which a line may be redrawn.
     pub live: bool,
-    /// Columns.
+    /// Columns for pictures.
     pub width: usize,
+    /// Columns of the terminal that stdout is; none where it is none, and lines may be long.
+    pub columns: Option<usize>,
 }
 
 /// What colours say; each is said in words or marks, too.
@@ -47,17 +50,19 @@ impl Output {
         let unwanted = set("NO_COLOR").is_some() || off("CLICOLOR") || dumb;
         let stdout = std::io::stdout();
         let stderr = std::io::stderr();
-        let columns = rustix::termios::tcgetwinsize(&stdout)
-            .or_else(|_| rustix::termios::tcgetwinsize(&stderr))
-            .map_or(0, |size| usize::from(size.ws_col));
+        let shown = columns_of(&stdout).or_else(|| columns_of(&stderr));
+        // Fewer may be asked for; more would break the line that is redrawn.
+        let asked = set("COLUMNS").and_then(|text| text.to_str()?.parse().ok());
+        let asked = asked.filter(|columns| *columns > 0);
+        let columns = match (shown, asked) {
+            (Some(shown), Some(asked)) => Some(shown.min(asked)),
+            (shown, asked) => shown.or(asked),
+        };
         Self {
             colour: set("NO_COLOR").is_none() && (forced || stdout.is_terminal() && !unwanted),
             live: stderr.is_terminal() && !dumb,
-            width: if columns == 0 {
-                WIDTH_FALLBACK
-            } else {
-                columns
-            },
+            width: columns.unwrap_or(WIDTH_FALLBACK),
+            columns: columns.filter(|_| stdout.is_terminal()),
         }
     }
 
@@ -71,6 +76,11 @@ impl Output {
         };
         format!("\x1b[{code}m{text}\x1b[0m")
     }
+}
+
+fn columns_of(stream: &impl AsFd) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 /// Prints data.
@@ -134,6 +144,21 @@ pub fn talk(text: &str) {
 /// Makes text of others harmless for a terminal, and one line of it.
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
+    push_one_line(&mut out, text);
+    out
+}
+
+/// The same at the end of a text.
+pub fn push_one_line(out: &mut String, text: &str) {
+    // What most texts are; listings show thousands.
+    if text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() || byte == b' ')
+    {
+        out.push_str(text.trim_end_matches(' '));
+        return;
+    }
+    let start = out.len();
     for character in text.chars() {
         if character == '\n' || character == '\t' || character == '\r' {
             out.push(' ');
@@ -141,8 +166,7 @@ pub fn one_line(text: &str) -> String {
             out.push(character);
         }
     }
-    out.truncate(out.trim_end().len());
-    out
+    out.truncate(start + out[start..].trim_end().len());
 }
 
 /// Makes text of others harmless for a terminal, and keeps its lines.
@@ -212,6 +236,10 @@ mod tests {
     #[test]
     fn text_of_others_steers_no_terminal() {
         assert_eq!(one_line("a\x1b[2Jb\nc\u{202e}\n"), "a[2Jb c");
+        assert_eq!(one_line("plain words  "), "plain words");
+        let mut text = "kept  ".to_owned();
+        push_one_line(&mut text, "\n");
+        assert_eq!(text, "kept  ");
         assert_eq!(harmless("a\x07\nb\u{2066}"), "a\nb");
     }
 

@@ -7,7 +7,7 @@ use loopwright_core::ids::{LoopName, RunId};
 use loopwright_core::spec::{did_you_mean, near_misses};
 use loopwright_engine::experiment::KEYS;
 use loopwright_engine::project::check_not_lost;
-use loopwright_engine::views::loops_of;
+use loopwright_engine::views::{LISTING, loops_of};
 use loopwright_engine::{Located, Project, locate};
 use loopwright_record::{OpenError, OpenMode, Store};
 
@@ -98,6 +98,7 @@ impl Common {
         let mut store = opened?;
         check_not_lost(&located.store, store.runs()?.len())?;
         store.index_keys(KEYS)?;
+        store.keep_listing(LISTING)?;
         Ok(Record {
             store,
             top: located.top,

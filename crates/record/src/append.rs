@@ -12,15 +12,25 @@ use crate::error::{AppendError, StorageError};
 use crate::index::{KeySource, enter_keys};
 use crate::journal::Along;
 use crate::lease::newest_lease;
+use crate::listing::{ListingSource, enter_rows};
 use crate::read::{part_of, run_row, storage};
 use crate::schema::{fits, place};
 use crate::snapshot;
 use crate::transaction::Write;
 
+/// What is derived from the events and written with them.
+#[derive(Clone, Copy, Debug)]
+pub struct Derived<'a> {
+    /// The keys they are found by.
+    pub keys: Option<&'a KeySource>,
+    /// The rows they are listed by.
+    pub listing: Option<&'a ListingSource>,
+}
+
 /// Appends a batch and what goes along with it.
 pub fn append(
     connection: &Connection,
-    keys: Option<&KeySource>,
+    derived: Derived<'_>,
     batch: &Batch,
     along: Along<'_>,
 ) -> Result<(), AppendError> {
@@ -39,7 +49,8 @@ pub fn append(
     for sealed in &batch.events {
         insert_event(connection, number, batch, sealed)?;
     }
-    enter_keys(connection, keys, number, batch)?;
+    enter_keys(connection, derived.keys, number, batch)?;
+    enter_rows(connection, derived.listing, number, batch)?;
     update_run(connection, number, batch)?;
     if let Some(snapshot) = along.snapshot {
         snapshot::insert(connection, number, batch, snapshot)?;

@@ -77,7 +77,7 @@ impl Select {
     }
 
     /// First and last key, and how many.
-    fn bounds(self, number: i64) -> (i64, i64, i64) {
+    pub(crate) fn bounds(self, number: i64) -> (i64, i64, i64) {
         let (first, last) = places(number);
         let first = self.after_seq.map_or(first, |seq| place(number, seq) + 1);
         let last = self.before_seq.map_or(last, |seq| place(number, seq) - 1);
@@ -194,7 +194,8 @@ const BY_PART: &str = "SELECT place, batch, id, kind, part, effect, attempt, byt
 const BY_PLACE: &str = "SELECT place, batch, id, kind, part, effect, attempt, bytes FROM event
     WHERE place BETWEEN ?1 AND ?2 ORDER BY place {order} LIMIT ?3";
 
-fn ordered(sql: &str, select: Select) -> String {
+/// The query in the order of `select`.
+pub(crate) fn ordered(sql: &str, select: Select) -> String {
     sql.replace("{order}", if select.newest_first { "DESC" } else { "ASC" })
 }
 

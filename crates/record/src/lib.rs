@@ -12,6 +12,7 @@
 //! | `append`, `read` | batches in, batches out |
 //! | `snapshot`, `load` | folding a run, from a cached state where there is one |
 //! | `index` | events by kind, trial, key; following a run |
+//! | `listing` | one small row per decision, for long listings |
 //! | `runs` | listing runs, and what each is doing |
 //! | `presence` | whether the files are still those that were opened |
 //! | `lease`, `lock`, `holder` | one writer per run |
@@ -31,6 +32,7 @@ mod holder;
 mod index;
 mod journal;
 mod lease;
+mod listing;
 mod load;
 mod lock;
 mod memory;
@@ -55,6 +57,7 @@ pub use holder::Holder;
 pub use index::{Key, KeySource, Select};
 pub use journal::{Along, Batches, Journal};
 pub use lease::{CheckoutLock, Lease, LeaseRow, StartLock, Terms};
+pub use listing::{Listed, ListingSource};
 pub use load::{LoadError, fold_batch, load, load_from_scratch};
 pub use memory::InMemory;
 pub use read::{Entry, RawEvent};

@@ -1,8 +1,9 @@
 //! The database: its tables, its two version numbers, and how a connection is set up.
 //!
 //! The *store version* (`user_version`) changes when an older release could no longer read what is
-//! written; it refuses then. The *index version* changes when indexes are added: they are made at
-//! the next opening for writing, and an older release goes on without knowing them.
+//! written; it refuses then. The *index version* changes when indexes, or tables that hold nothing
+//! but what can be made anew, are added: they are made at the next opening for writing, and an older
+//! release goes on without knowing them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::transaction::Write;
 /// The store version that this release writes.
 pub const STORE_VERSION: i64 = 1;
 /// The index version that this release makes.
-pub const INDEX_VERSION: i64 = 1;
+pub const INDEX_VERSION: i64 = 2;
 
 /// `LpWr`, so that `file` and we can tell our databases from others.
 const APPLICATION_ID: i64 = 0x4c70_5772;
@@ -168,6 +169,18 @@ CREATE INDEX IF NOT EXISTS event_kind ON event (run, kind) WHERE effect IS NULL;
 CREATE INDEX IF NOT EXISTS event_part ON event (run, part) WHERE part IS NOT NULL;
 ";
 
+/// Index version 2: the rows of listings, each under the key of its event.
+const LISTING: &str = "
+CREATE TABLE IF NOT EXISTS listing (
+    place INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL GENERATED ALWAYS AS (place >> 40) VIRTUAL REFERENCES run (number),
+    seq INTEGER NOT NULL GENERATED ALWAYS AS (place & 0xffffffffff) VIRTUAL,
+    checksum INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+) STRICT;
+";
+const LISTING_SINCE: i64 = 2;
+
 /// How a database is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -303,6 +316,7 @@ fn add_indexes(connection: &Connection) -> Result<(), StorageError> {
     let write = Write::begin(connection)?;
     if index_version(connection)? < INDEX_VERSION {
         connection.execute_batch(INDEXES)?;
+        connection.execute_batch(LISTING)?;
         set_meta(
             connection,
             "index_version",
@@ -310,6 +324,11 @@ fn add_indexes(connection: &Connection) -> Result<(), StorageError> {
         )?;
     }
     write.commit()
+}
+
+/// Whether the table of listings was made; whoever only reads an older store does without.
+pub fn listing_is_there(connection: &Connection) -> Result<bool, StorageError> {
+    Ok(index_version(connection)? >= LISTING_SINCE)
 }
 
 fn index_version(connection: &Connection) -> Result<i64, StorageError> {

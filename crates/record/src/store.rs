@@ -10,11 +10,12 @@ use loopwright_core::batch::{Batch, Head};
 use loopwright_core::ids::RunId;
 use rusqlite::Connection;
 
-use crate::append::append;
+use crate::append::{Derived, append};
 use crate::blobs::Blobs;
 use crate::error::{AppendError, OpenError, ReadError, StorageError};
 use crate::index::KeySource;
 use crate::journal::{Along, Batches, Journal};
+use crate::listing::ListingSource;
 use crate::presence::Presence;
 use crate::read::{self, BatchReader, run_row};
 use crate::running::Running;
@@ -51,6 +52,7 @@ pub struct Store {
     blobs: Blobs,
     running: Running,
     keys: Option<KeySource>,
+    listing: Option<ListingSource>,
     presence: Presence,
 }
 
@@ -92,6 +94,7 @@ impl Store {
             mode,
             connection,
             keys: None,
+            listing: None,
         })
     }
 
@@ -156,6 +159,14 @@ impl Store {
         self.keys
     }
 
+    pub(crate) fn listing(&self) -> Option<ListingSource> {
+        self.listing
+    }
+
+    pub(crate) fn set_listing(&mut self, source: ListingSource) {
+        self.listing = Some(source);
+    }
+
     pub(crate) fn locks_dir(&self) -> PathBuf {
         self.folder.join(LOCKS)
     }
@@ -164,7 +175,11 @@ impl Store {
 impl Journal for Store {
     fn append_with(&mut self, batch: &Batch, along: Along<'_>) -> Result<(), AppendError> {
         self.presence.check()?;
-        let write = || append(&self.connection, self.keys.as_ref(), batch, along);
+        let derived = Derived {
+            keys: self.keys.as_ref(),
+            listing: self.listing.as_ref(),
+        };
+        let write = || append(&self.connection, derived, batch, along);
         match write() {
             // Room was made meanwhile: once the database has what is in the log, that begins anew.
             Err(AppendError::Full) if checkpoint(&self.connection, "TRUNCATE") => write()?,

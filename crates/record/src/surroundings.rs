@@ -9,7 +9,8 @@ use crate::append::Progress;
 use crate::error::{BlobError, ReadError, StorageError};
 use crate::index::is_entered;
 use crate::lease::newest_lease;
-use crate::read::{digest, natural, run_row};
+use crate::listing::row_differs;
+use crate::read::{digest, natural, part_of, run_row};
 use crate::report::{FindingKind, GitCheck};
 use crate::runs::RunSummary;
 use crate::schema::{place, places};
@@ -114,6 +115,30 @@ impl Verifier<'_> {
                 self.find(FindingKind::Index, Some(n), Some(event.seq), &what);
             }
             self.keys_found += 1;
+        }
+        Ok(())
+    }
+
+    /// Whether the row an event is listed by is what its trial's events give. One that is missing is
+    /// made anew as it is read.
+    pub(crate) fn event_row(&mut self, n: u64, event: &Event) -> Result<(), VerifyError> {
+        let Some(source) = self.store.listing() else {
+            return Ok(());
+        };
+        let part = part_of(event);
+        let mut events = part
+            .and_then(|part| self.parts.remove(&part))
+            .unwrap_or_default();
+        events.push(event.clone());
+        if event.kind != source.kind {
+            self.parts.extend(part.map(|part| (part, events)));
+            return Ok(());
+        }
+        let place = place(self.row.number, event.seq);
+        let differs = row_differs(self.store.connection(), &source, place, &events);
+        if self.absorb(FindingKind::Index, differs)? == Some(true) {
+            let what = "its row in the listing isn't what its events give";
+            self.find(FindingKind::Index, Some(n), Some(event.seq), what);
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Verifying a run: everything that can be checked is, and what can't be proved is said.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use loopwright_core::batch::{Batch, Head};
 use loopwright_core::digest::Digest;
@@ -63,6 +63,7 @@ pub fn verify(store: &Store, run: &RunId, checks: Checks<'_>) -> Result<Report, 
         progress: Progress::default(),
         last: None,
         keys_found: 0,
+        parts: HashMap::new(),
     };
     verifier.database();
     verifier.chain(checks.fold)?;
@@ -100,6 +101,8 @@ pub(crate) struct Verifier<'a> {
     pub(crate) last: Option<Last>,
     /// How many keys the events have.
     pub(crate) keys_found: u64,
+    /// The events of each trial or iteration whose row is still to come.
+    pub(crate) parts: HashMap<i64, Vec<Event>>,
 }
 
 impl Verifier<'_> {
@@ -239,6 +242,7 @@ impl Verifier<'_> {
         for sealed in &batch.events {
             self.event(n, &sealed.event, sealed.id);
             self.event_keys(n, &sealed.event)?;
+            self.event_row(n, &sealed.event)?;
             let before = self.last.take();
             let (started, started_at) = before.map_or_else(
                 || (kernel::body(&sealed.event).ok(), sealed.event.time),

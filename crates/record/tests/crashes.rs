@@ -9,11 +9,11 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Driver, Tally, open, quick_folder, run_id, terms};
+use common::{Driver, LISTING, Tally, listings, open, quick_folder, run_id, terms};
 use loopwright_core::time::Micros;
 use loopwright_record::crash::{CRASH_LOG_VARIABLE, CRASH_VARIABLE, with_hook};
 use loopwright_record::{
-    Checks, Folding, Holder, Journal, Lease, LoadError, RefAct, RefTarget, load, verify,
+    Checks, Folding, Holder, Journal, Lease, LoadError, RefAct, RefTarget, Select, load, verify,
 };
 use serde_json::json;
 
@@ -25,6 +25,7 @@ const TRIALS: u64 = 4;
 fn work(folder: &Path) {
     let run = run_id("r1");
     let mut store = open(folder);
+    store.keep_listing(LISTING).unwrap();
     let lease = Lease::acquire(&store, &run, &Holder::current("a child"), terms(0)).unwrap();
     let mut driver = match load::<Tally>(&store, &run) {
         Ok(loaded) => Driver::over(loaded, lease.epoch()),
@@ -88,7 +89,8 @@ fn start_child(folder: &Path, variable: &str, value: &str) -> std::process::Exit
 /// The log of decisions without times: what must be the same however often it was killed.
 fn decisions(folder: &Path) -> (String, u64) {
     let run = run_id("r1");
-    let store = open(folder);
+    let mut store = open(folder);
+    store.keep_listing(LISTING).unwrap();
     let loaded = load::<Tally>(&store, &run).unwrap();
     let mut fold = Folding::<Tally>::new(&run);
     let checks = Checks {
@@ -97,6 +99,9 @@ fn decisions(folder: &Path) -> (String, u64) {
     };
     let report = verify(&store, &run, checks).unwrap();
     assert!(report.is_sound(), "{:?}", report.findings);
+    let [rows, journal] = listings(&store, &run, Select::all()).map(Result::unwrap);
+    assert_eq!(rows, journal);
+    assert_eq!(rows.len() as u64, TRIALS);
     (
         loaded.kernel.decisions.to_string(),
         loaded.state.unwrap().trials,

@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 use std::path::Path;
 
-use common::{Driver, KEYS, Tally, lease, open, quick_folder, run_id, tree_of};
+use common::{Driver, KEYS, LISTING, Tally, lease, open, quick_folder, run_id, tree_of};
 use loopwright_record::{Along, JOURNAL_FILE, Journal, Select, Snapshot, Store, load};
 use rusqlite::Connection;
 
@@ -46,6 +46,7 @@ fn a_trial_writes_as_much_after_thousands_as_after_hundreds() {
     let run = run_id("r1");
     let mut store = open(folder.path());
     store.index_keys(KEYS).unwrap();
+    store.keep_listing(LISTING).unwrap();
     let held = lease(&store, &run);
     let mut driver = Driver::new(&run, held.epoch());
     store.append(&driver.start(u64::MAX >> 12)).unwrap();

@@ -6,7 +6,7 @@ mod common;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Driver, lease, open, run_id};
+use common::{Driver, LISTING, lease, open, run_id};
 use loopwright_record::Journal;
 
 const FOLDER_VARIABLE: &str = "LOOPWRIGHT_TEST_STORE";
@@ -21,6 +21,7 @@ fn child() {
     let appends: u64 = std::env::var(COUNT_VARIABLE).unwrap().parse().unwrap();
     let run = run_id("r1");
     let mut store = open(Path::new(&folder));
+    store.keep_listing(LISTING).unwrap();
     let lease = lease(&store, &run);
     let mut driver = Driver::new(&run, lease.epoch());
     store.append(&driver.start(10_000)).unwrap();

@@ -21,6 +21,7 @@ use loopwright_core::turn::Run;
 use loopwright_core::usage::Usage;
 use loopwright_engine::committer::{LEASE_TTL, StoreCommitter, now};
 use loopwright_engine::experiment::{KEYS, pinned};
+use loopwright_engine::views::LISTING;
 use loopwright_engine::{Driver, Hands, Happening, Haste, Watcher};
 use loopwright_record::{Holder, Lease, OpenMode, Store, Terms, load};
 
@@ -114,6 +115,7 @@ fn seed(store: &str, loop_name: &str, trials: u64) -> Result<(), Box<dyn std::er
     let loop_name = LoopName::new(loop_name)?;
     let mut store = Store::open(Path::new(store), OpenMode::Write)?;
     store.index_keys(KEYS)?;
+    store.keep_listing(LISTING)?;
     let (run_id, mut caps) = pinned(&store, &loop_name)?.ok_or("the loop has no baseline")?;
     caps.mode = Mode::Run;
     caps.trials = Some(trials);

@@ -17,6 +17,8 @@ use super::value::{is_decimal, names_no_finite};
 
 /// Significant digits of the short form, as in C's `%g`.
 const SHORT_DIGITS: usize = 6;
+/// Whole numbers below have no more digits than that.
+const WHOLE_MAX: f64 = 1e6;
 
 /// A finite number. Minus zero is zero. Serialised as its shortest round-trip decimal text; read
 /// back from that text or from a number.
@@ -200,6 +202,10 @@ pub(crate) fn short_number(value: f64) -> String {
     if !value.is_finite() {
         return value.to_string().to_lowercase();
     }
+    if value.abs() < WHOLE_MAX && value.fract() == 0.0 {
+        // What most are, in a tenth of the time: listings show thousands.
+        return (value as i64).to_string();
+    }
     let scientific = format!("{value:.*e}", SHORT_DIGITS - 1);
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -261,6 +267,8 @@ mod tests {
             (8.5, "8.5"),
             (1.0 / 3.0, "0.333333"),
             (123_456.0, "123456"),
+            (-999_999.0, "-999999"),
+            (1_000_000.0, "1e+06"),
             (1_234_567.0, "1.23457e+06"),
             (999_999.5, "1e+06"),
             (0.0001, "0.0001"),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::metric::MetricName;
-
 use crate::role::OnUnknown;
 
 use super::decimal::Decimal;
@@ -84,7 +83,10 @@ impl Builder<'_> {
             propose_limit_us: self.limit("propose_limit"),
             setup_limit_us: self.limit("setup_limit"),
             grace_us: self.needed("grace"),
-            max_output_bytes: self.needed("max_output"),
+            max_output_bytes: self.not_zero(
+                "max_output",
+                "is 0: nothing that commands print would be recorded",
+            ),
             protect: self.patterns("protect"),
             link: self.links(),
             cache: self.cache(),
@@ -140,6 +142,10 @@ impl Builder<'_> {
             "give `{flag} {}` or write `{key} = {example}` in loopwright.toml",
             example.replace('"', "'"),
         );
+        self.missing_with(key, help);
+    }
+
+    fn missing_with(&mut self, key: &str, help: String) {
         let origin = self.resolved.origin(key);
         self.problems
             .push(Problem::new(origin, key, "is not set").with_help(help));
@@ -187,7 +193,8 @@ impl Builder<'_> {
             Some("maximize") => Goal::Maximize,
             Some(_) => Goal::Minimize,
             None => {
-                self.missing("goal");
+                let help = "say which is better, less or more: `--goal min` or `--goal max`";
+                self.missing_with("goal", help.to_owned());
                 Goal::Minimize
             }
         }
@@ -215,10 +222,15 @@ impl Builder<'_> {
         Some(number)
     }
 
-    /// A time limit: it can't be left out, nor be 0.
+    /// A time limit.
     fn limit(&mut self, key: &str) -> u64 {
+        self.not_zero(key, "is 0: nothing can end in no time")
+    }
+
+    /// A number that can't be left out, nor be 0.
+    fn not_zero(&mut self, key: &str, why: &str) -> u64 {
         if self.whole(key) == Some(0) {
-            self.fault(key, "is 0: nothing can end in no time");
+            self.fault(key, why);
         }
         self.needed(key)
     }

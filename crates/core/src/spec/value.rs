@@ -136,7 +136,14 @@ impl Value {
                     .parse::<u64>()
                     .ok()
                     .filter(|count| *count <= INTEGER_MAX);
-                Self::Count(count.ok_or_else(|| format!("`{digits}` is not a whole number"))?)
+                let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+                Self::Count(count.ok_or_else(|| {
+                    if is_number {
+                        format!("`{digits}` is too large: at most {INTEGER_MAX}")
+                    } else {
+                        format!("`{digits}` is not a whole number")
+                    }
+                })?)
             }
             ValueType::Number => Self::Number(text.parse().map_err(display)?),
             ValueType::Duration => Self::DurationUs(parse_duration_us(text).map_err(display)?),

@@ -1,20 +1,24 @@
 //! Adopting a result: the loop's branch, or one trial's change, comes to the branch the user has
-//! checked out. A person's act, so the run's journal says that it was asked for and what came of it.
+//! checked out. A person's act, so the run's journal says that it was asked for and what came of it;
+//! but for one made while the run is driven, whose journal only its driver writes. Nothing else
+//! stands in the way of that: a driver works away from the checkout, unless it was asked to work in
+//! place, and then it has the checkout to itself.
 
 use loopwright_core::experiment::Experiment;
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::{OperatorAct, kind as kernel_kind};
 use loopwright_core::turn::{Given, Run, Turn};
 use loopwright_git::{Adopted, ObjectStore, UserBranch, adopt_branch, adopt_candidate};
-use loopwright_record::{Holder, Lease, OpenMode, Store, Terms};
+use loopwright_record::{Holder, Lease, LeaseError, OpenMode, Store, Terms};
 use serde_json::{Value, json};
 
 use crate::committer::{LEASE_TTL, StoreCommitter, now};
 use crate::driver::{Committer as _, DriveError};
 use crate::error::EngineError;
 use crate::project::Project;
-use crate::views::trial_row;
+use crate::views::{LISTING, trial_that_is_there};
 
+use super::fence::take_checkout;
 use super::request::KEYS;
 
 /// The act that says a result was asked for.
@@ -42,6 +46,8 @@ pub struct Adoption {
     pub onto: String,
     /// What came of it.
     pub adopted: Adopted,
+    /// Whether it is in the run's record; not where the run is being driven.
+    pub recorded: bool,
 }
 
 /// Brings a result of the loop's newest run to the branch the user has checked out.
@@ -52,6 +58,7 @@ pub fn adopt(
 ) -> Result<Adoption, EngineError> {
     let mut store = Store::open(&project.store, OpenMode::Write)?;
     store.index_keys(KEYS)?;
+    store.keep_listing(LISTING)?;
     let Some(summary) = store.latest_run(loop_name)? else {
         return Err(EngineError::refused(format!(
             "loop {loop_name} was never run here"
@@ -66,17 +73,27 @@ pub fn adopt(
         ttl: LEASE_TTL,
         force: false,
     };
-    let lease = Lease::acquire(&store, &run, &holder, terms)?;
-    let epoch = lease.epoch();
-    let asked = json!({"source": plan.source(), "onto": onto});
-    record(&mut store, &run, epoch, ACT_ADOPT, asked)?;
-    let adopted = plan.perform(project);
-    let came = match &adopted {
-        Ok(adopted) => result_of(adopted),
-        Err(error) => json!({"result": "failed", "why": error.to_string()}),
+    let checkout = take_checkout(&store, false)?;
+    let lease = match Lease::acquire(&store, &run, &holder, terms) {
+        Ok(lease) => Some(lease),
+        Err(LeaseError::Held(_)) => None,
+        Err(error) => return Err(error.into()),
     };
-    record(&mut store, &run, epoch, ACT_ADOPTED, came)?;
-    lease.release(&store)?;
+    if let Some(lease) = &lease {
+        let asked = json!({"source": plan.source(), "onto": onto});
+        record(&mut store, &run, lease.epoch(), ACT_ADOPT, asked)?;
+    }
+    let adopted = plan.perform(project);
+    let recorded = lease.is_some();
+    if let Some(lease) = lease {
+        let came = match &adopted {
+            Ok(adopted) => result_of(adopted),
+            Err(error) => json!({"result": "failed", "why": error.to_string()}),
+        };
+        record(&mut store, &run, lease.epoch(), ACT_ADOPTED, came)?;
+        lease.release(&store)?;
+    }
+    drop(checkout);
     let source = plan.source().to_owned();
     store.close()?;
     Ok(Adoption {
@@ -84,6 +101,7 @@ pub fn adopt(
         source,
         onto,
         adopted: adopted?,
+        recorded,
     })
 }
 
@@ -114,9 +132,7 @@ impl Plan {
                 Ok(Self::Branch { branch, message })
             }
             Wanted::Trial(trial) => {
-                let row = trial_row(store, run, *trial)?.ok_or_else(|| {
-                    EngineError::refused(format!("loop {loop_name} has no trial {trial}"))
-                })?;
+                let row = trial_that_is_there(store, run, loop_name, *trial)?;
                 let candidate = row.candidate.ok_or_else(|| {
                     EngineError::refused(format!("trial {trial} left no change to adopt"))
                 })?;

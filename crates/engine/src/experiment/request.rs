@@ -36,6 +36,8 @@ pub struct Request {
     pub workdir: String,
     /// Whether to take the run from a holder that lives.
     pub force: bool,
+    /// What is to be said once it is sure that the run can be driven.
+    pub notices: Vec<String>,
     /// Starts supervisors.
     pub supervisor: Supervisor,
 }

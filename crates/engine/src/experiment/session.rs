@@ -7,7 +7,10 @@
 use std::time::Duration;
 
 use loopwright_core::budget::Limits;
-use loopwright_core::experiment::{Caps, Experiment, HarnessStart, Mode, RetryOf, Settings};
+use loopwright_core::experiment::state::Origin;
+use loopwright_core::experiment::{
+    Caps, Experiment, HarnessStart, Mode, Outcome, RetryOf, Settings,
+};
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::{self, RunStarted};
 use loopwright_core::machine::Machine as _;
@@ -24,7 +27,7 @@ use crate::driver::{DriveError, Driver, Watcher};
 use crate::error::EngineError;
 use crate::hands::{Happenings, WorkerHands};
 use crate::project::{Project, check_not_lost};
-use crate::views::trial_row;
+use crate::views::{LISTING, TrialRow, trial_that_is_there};
 
 use super::assembly::{recovered, renewal};
 use super::fence::{Fence, take_checkout};
@@ -69,8 +72,13 @@ impl Session {
         };
         let project = recovered(project, &request.spec, watcher)?;
         let mut session = Self::open(project, request)?;
-        session.preflight(watcher)?;
+        let mut notices = std::mem::take(&mut session.request.notices);
+        session.preflight(&mut notices)?;
         let (run_id, lease) = session.take_run()?;
+        // Said only now: whoever can't have the run isn't told what it would be like.
+        for words in &notices {
+            watcher.notice(words);
+        }
         session.end_left_running(&run_id, watcher)?;
         session.invoke(run_id, lease, checkout, happenings, watcher)
     }
@@ -85,6 +93,7 @@ impl Session {
         let mut store = Store::open(&project.store, OpenMode::Create)?;
         check_not_lost(store.folder(), store.runs()?.len())?;
         store.index_keys(KEYS)?;
+        store.keep_listing(LISTING)?;
         let objects = ObjectStore::open_or_create(&project.objects(), &project.user)?;
         let declared = InputLink::resolve(&project.user.top, &request.spec.link)?;
         let links = declared
@@ -104,7 +113,7 @@ impl Session {
         })
     }
 
-    fn preflight(&mut self, watcher: &mut dyn Watcher) -> Result<(), EngineError> {
+    fn preflight(&mut self, notices: &mut Vec<String>) -> Result<(), EngineError> {
         if self.request.purpose == Purpose::Run && self.request.spec.propose.is_none() {
             let hint = "give one: --propose CMD, or propose = \"CMD\" in loopwright.toml";
             return Err(EngineError::refused_with(
@@ -116,7 +125,7 @@ impl Session {
             return Ok(());
         }
         if let Some((_, caps)) = pinned(&self.store, &self.loop_name)? {
-            self.check_drift(&caps, watcher)?;
+            self.check_drift(&caps, notices)?;
         }
         let user = &self.project.user;
         self.objects.import_base(user, &user.head)?;
@@ -126,17 +135,15 @@ impl Session {
         let spec = &self.request.spec;
         preflight::check_protect(spec, &listing)?;
         preflight::check_commands(spec, &user.top, &self.request.workdir, &listing)?;
-        if let Some(words) = preflight::unseen(&user.dirty()?) {
-            watcher.notice(&words);
-        }
+        notices.extend(preflight::unseen(&user.dirty()?));
         if user.sparse {
-            watcher.notice("this checkout is sparse; the loop works on the whole commit");
+            notices.push("this checkout is sparse; the loop works on the whole commit".to_owned());
         }
         Ok(())
     }
 
     /// A changed metric or goal is another loop; what else changed is said.
-    fn check_drift(&mut self, caps: &Caps, watcher: &mut dyn Watcher) -> Result<(), EngineError> {
+    fn check_drift(&mut self, caps: &Caps, notices: &mut Vec<String>) -> Result<(), EngineError> {
         let old: ExperimentSpec = serde_json::from_value(caps.specification.clone())
             .map_err(|error| EngineError::refused(format!("the pinned specification: {error}")))?;
         let drift = ExperimentSpec::drift(&old, &self.request.spec);
@@ -157,7 +164,7 @@ impl Session {
             ));
         }
         for change in &drift.harness {
-            watcher.notice(&format!(
+            notices.push(format!(
                 "changed since the last invocation, a new segment starts: {change}"
             ));
         }
@@ -315,8 +322,14 @@ impl Session {
     }
 
     fn retry_of(&self, run: &RunId, trial: u64) -> Result<RetryOf, EngineError> {
-        let row = trial_row(&self.store, run, trial)?
-            .ok_or_else(|| EngineError::refused(format!("run {run} has no trial {trial}")))?;
+        let row = trial_that_is_there(&self.store, run, &self.loop_name, trial)?;
+        if row.origin == Some(Origin::Baseline) {
+            return Err(EngineError::refused_with(
+                format!("trial {trial} is a baseline: there is no change to try again"),
+                "measure it again: loopwright baseline",
+            ));
+        }
+        self.refuse_what_is_kept(run, &row)?;
         let candidate = row.candidate.ok_or_else(|| {
             EngineError::refused(format!(
                 "trial {trial} left no change that could be tried again"
@@ -326,6 +339,28 @@ impl Session {
             trial,
             commit: candidate.commit,
         })
+    }
+}
+
+impl Session {
+    /// What was kept on the branch since its harness holds is part of the incumbent: there is
+    /// nothing to try again.
+    fn refuse_what_is_kept(&self, run: &RunId, row: &TrialRow) -> Result<(), EngineError> {
+        let state: Run<Experiment> = loopwright_record::load(&self.store, run)?;
+        let segment = state.state.and_then(|state| state.segment);
+        let is_kept = row.outcome.is_some_and(Outcome::is_keep)
+            && row.branch == self.branch.as_str()
+            && row.segment == segment.map(|segment| segment.number);
+        if !is_kept {
+            return Ok(());
+        }
+        let trial = row.trial;
+        Err(EngineError::refused_with(
+            format!("trial {trial} is kept already: the loop goes on from its change"),
+            format!(
+                "loopwright show {trial} says with what value; loopwright adopt brings it to your branch"
+            ),
+        ))
     }
 }
 

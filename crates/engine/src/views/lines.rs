@@ -1,155 +1,105 @@
-//! Decided trials as lines of a listing, read without decoding more of an event than a line shows:
-//! a listing of ten thousand is a matter of milliseconds.
+//! Decided trials as lines of a listing. Each has a row of its own in the record, written with its
+//! decision, so that a listing of ten thousand reads neither the decisions nor what they follow from:
+//! a matter of milliseconds. The row is a cache; where it is missing it is made from the journal.
 
 use std::ops::ControlFlow;
 
-use loopwright_core::experiment::state::Origin;
-use loopwright_core::experiment::{Decided, Outcome, kind};
+use loopwright_core::event::Event;
+use loopwright_core::experiment::{Decided, kind};
 use loopwright_core::ids::{LoopName, RunId};
-use loopwright_core::metric::Real;
-use loopwright_core::time::Micros;
-use loopwright_record::{Damage, ReadError, Select, Store};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use loopwright_core::kernel;
+use loopwright_record::{Damage, ListingSource, ReadError, Select, Store};
 
 use crate::error::EngineError;
 
-/// A decided trial, as much of it as a line shows.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct TrialLine {
-    /// The event's number, to go on from.
-    pub seq: u64,
-    /// Its number.
-    pub trial: u64,
-    /// Its branch.
-    pub branch: String,
-    /// Where its candidate comes from.
-    pub origin: Origin,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// Why, in words.
-    pub why: String,
-    /// The value that stands for it.
-    pub value: Option<Real>,
-    /// The segment.
-    pub segment: u64,
-    /// When it was decided.
-    pub decided_at: Micros,
-}
+use super::row::{More, TrialLine};
+use super::trials::TrialRow;
 
-/// A decided trial with its whole decision.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
-    /// The event's number, to go on from.
-    pub seq: u64,
-    /// The trial's number.
-    pub trial: u64,
-    /// Its branch.
-    pub branch: String,
-    /// What was decided.
-    pub decided: Decided,
-    /// When.
-    pub decided_at: Micros,
-}
+/// How an experiment run's decided trials are listed.
+pub const LISTING: ListingSource = ListingSource {
+    version: 1,
+    kind: kind::TRIAL_DECIDED,
+    row_of,
+};
 
-/// As much of an event as is decoded; the body as the caller wants it.
-#[derive(Deserialize)]
-struct Peek<B> {
-    scope: PeekScope,
-    time: Micros,
-    body: B,
-}
-
-#[derive(Deserialize)]
-struct PeekScope {
-    branch: Option<String>,
-    trial: Option<u64>,
-}
-
-impl PeekScope {
-    fn place(self) -> (u64, String) {
-        let branch = self.branch.unwrap_or_else(|| "main".to_owned());
-        (self.trial.unwrap_or(0), branch)
+/// The row of a decision, from the events of its trial up to it.
+fn row_of(events: &[Event]) -> Result<Vec<u8>, String> {
+    let last = events.last().ok_or("it has no events")?;
+    let decided: Decided = kernel::body(last).map_err(|misfit| misfit.to_string())?;
+    let branch = last.scope.branch.as_ref();
+    let branch = branch.map_or("main", |branch| branch.as_str());
+    let mut row = TrialRow::new(last.scope.trial.unwrap_or(0), branch);
+    for event in events {
+        row.apply(event);
     }
+    let line = TrialLine {
+        trial: row.trial,
+        branch,
+        segment: decided.segment,
+        origin: decided.origin,
+        outcome: decided.outcome,
+        why: &decided.why,
+        value: decided.value,
+        candidate: row.candidate.as_ref().map(|found| found.commit.as_str()),
+        commit: row.commit.as_deref(),
+        duration_us: row.commands_us(),
+        decided_at: last.time,
+    };
+    let more = More {
+        against: decided.against,
+        values: decided.values,
+        readings: decided.readings,
+        tree: decided.tree,
+        policy: decided.policy,
+    };
+    line.encode(&more)
 }
 
-#[derive(Deserialize)]
-struct PeekBody {
-    outcome: Outcome,
-    why: String,
-    origin: Origin,
-    segment: u64,
-    #[serde(default)]
-    value: Option<Real>,
-}
-
-/// Shows the decided trials of a run one by one.
+/// Shows the decided trials of a run one by one, each with the number of the event that decided it,
+/// to go on from.
 pub fn visit_lines(
     store: &Store,
     run: &RunId,
     select: Select,
-    mut visit: impl FnMut(TrialLine) -> ControlFlow<()>,
+    mut visit: impl FnMut(u64, &TrialLine<'_>) -> ControlFlow<()>,
 ) -> Result<(), EngineError> {
-    visit_peeks(store, run, select, |seq, peek: Peek<PeekBody>| {
-        let (trial, branch) = peek.scope.place();
-        let body = peek.body;
-        visit(TrialLine {
-            seq,
-            trial,
-            branch,
-            origin: body.origin,
-            outcome: body.outcome,
-            why: body.why,
-            value: body.value,
-            segment: body.segment,
-            decided_at: peek.time,
-        })
+    visit_rows(store, run, select, |seq, row| {
+        let (line, _) = TrialLine::decode(row)?;
+        Ok(visit(seq, &line))
     })
 }
 
-/// Shows the decided trials of a run one by one, each with its whole decision.
+/// The same, with all the rest of their decisions.
 pub fn visit_decisions(
     store: &Store,
     run: &RunId,
     select: Select,
-    mut visit: impl FnMut(Decision) -> ControlFlow<()>,
+    mut visit: impl FnMut(u64, &TrialLine<'_>, &More) -> ControlFlow<()>,
 ) -> Result<(), EngineError> {
-    visit_peeks(store, run, select, |seq, peek: Peek<Decided>| {
-        let (trial, branch) = peek.scope.place();
-        visit(Decision {
-            seq,
-            trial,
-            branch,
-            decided: peek.body,
-            decided_at: peek.time,
-        })
+    visit_rows(store, run, select, |seq, row| {
+        let (line, more) = TrialLine::decode(row)?;
+        Ok(visit(seq, &line, &More::decode(more)?))
     })
 }
 
-fn visit_peeks<B: DeserializeOwned>(
+fn visit_rows(
     store: &Store,
     run: &RunId,
     select: Select,
-    mut visit: impl FnMut(u64, Peek<B>) -> ControlFlow<()>,
+    mut visit: impl FnMut(u64, &[u8]) -> Result<ControlFlow<()>, String>,
 ) -> Result<(), EngineError> {
     let mut damage = None;
-    store.visit_kind(
-        run,
-        kind::TRIAL_DECIDED,
-        select,
-        |raw| match serde_json::from_slice::<Peek<B>>(&raw.bytes) {
-            Ok(peek) => visit(raw.seq, peek),
-            Err(error) => {
-                damage = Some(Damage {
-                    run: run.clone(),
-                    batch: Some(raw.batch),
-                    seq: Some(raw.seq),
-                    what: error.to_string(),
-                });
-                ControlFlow::Break(())
-            }
-        },
-    )?;
+    store.visit_listing(&LISTING, run, select, |row| {
+        visit(row.seq, row.bytes).unwrap_or_else(|what| {
+            damage = Some(Damage {
+                run: run.clone(),
+                batch: None,
+                seq: Some(row.seq),
+                what,
+            });
+            ControlFlow::Break(())
+        })
+    })?;
     damage.map_or(Ok(()), |damage| Err(ReadError::from(damage).into()))
 }
 

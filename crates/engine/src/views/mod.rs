@@ -5,12 +5,14 @@ mod doing;
 mod history;
 mod lines;
 mod progress;
+mod row;
 mod status;
 mod trials;
 
 pub use doing::effect_words;
 pub use history::History;
-pub use lines::{Decision, TrialLine, loops_of, visit_decisions, visit_lines};
+pub use lines::{LISTING, loops_of, visit_decisions, visit_lines};
 pub use progress::progress_of;
+pub use row::{More, TrialLine};
 pub use status::{LoopStatus, status_of};
-pub use trials::{CommandRow, TrialRow, decided_rows, trial_row};
+pub use trials::{CommandRow, TrialRow, trial_row, trial_that_is_there};

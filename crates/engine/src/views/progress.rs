@@ -1,11 +1,13 @@
 //! A run as the pictures show it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use loopwright_core::experiment::state::Origin;
 use loopwright_core::experiment::{Experiment, Outcome, TargetChecked, kind};
 use loopwright_core::ids::RunId;
 use loopwright_core::kernel;
+use loopwright_core::metric::Real;
 use loopwright_core::spec::Goal;
 use loopwright_core::turn::Run;
 use loopwright_record::{Select, Store};
@@ -13,7 +15,9 @@ use loopwright_report::{Mark, Point, Progress};
 
 use crate::error::EngineError;
 
-use super::trials::{TrialRow, decided_rows, trial_row};
+use super::lines::visit_lines;
+use super::row::TrialLine;
+use super::trials::{TrialRow, trial_row};
 
 /// The most characters of a label.
 const LABEL_CHARACTERS_MAX: usize = 60;
@@ -27,24 +31,24 @@ pub fn progress_of(store: &Store, run: &RunId) -> Result<Progress, EngineError> 
     let settings = &machine.settings;
     let confirmed = confirmed_values(store, run)?;
     let mut points = Vec::new();
-    for row in decided_rows(store, run, Select::all())? {
-        let Some(outcome) = row.outcome else { continue };
-        let mark = mark_of(&row, outcome);
-        let label = match mark {
-            Mark::Kept => trial_row(store, run, row.trial)?.and_then(|row| label_of(&row)),
-            _ => None,
-        };
+    visit_lines(store, run, Select::all(), |_, line| {
         points.push(Point {
-            trial: row.trial,
-            branch: row.branch.clone(),
-            segment: row.segment.unwrap_or(0),
-            mark,
-            value: row.value.map(loopwright_core::metric::Real::get),
-            confirmed: confirmed.get(&row.trial).copied(),
+            trial: line.trial,
+            mark: mark_of(line),
+            segment: line.segment,
+            value: line.value.map(Real::get),
+            confirmed: confirmed.get(&line.trial).copied(),
             low_high: None,
-            label,
-            outcome: outcome.name().to_owned(),
+            label: None,
+            outcome: line.outcome.name().to_owned(),
+            branch: line.branch.to_owned(),
         });
+        ControlFlow::Continue(())
+    })?;
+    for point in &mut points {
+        if point.mark == Mark::Kept {
+            point.label = trial_row(store, run, point.trial)?.and_then(|row| label_of(&row));
+        }
     }
     let title = store
         .run(run)?
@@ -54,7 +58,7 @@ pub fn progress_of(store: &Store, run: &RunId) -> Result<Progress, EngineError> 
         metric: settings.metric.as_str().to_owned(),
         lower_is_better: settings.goal == Goal::Minimize,
         unit: None,
-        target: settings.target.map(loopwright_core::metric::Real::get),
+        target: settings.target.map(Real::get),
         points,
         notes: Vec::new(),
     })
@@ -73,11 +77,11 @@ fn confirmed_values(store: &Store, run: &RunId) -> Result<BTreeMap<u64, f64>, En
     Ok(confirmed)
 }
 
-fn mark_of(row: &TrialRow, outcome: Outcome) -> Mark {
-    if row.origin == Some(Origin::Baseline) && outcome == Outcome::Kept {
+fn mark_of(line: &TrialLine<'_>) -> Mark {
+    if line.origin == Origin::Baseline && line.outcome == Outcome::Kept {
         return Mark::Baseline;
     }
-    match outcome {
+    match line.outcome {
         Outcome::Kept | Outcome::Simplified => Mark::Kept,
         Outcome::Reverted | Outcome::Undecided | Outcome::GuardFailed | Outcome::HoldoutFailed => {
             Mark::Rejected

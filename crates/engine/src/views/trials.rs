@@ -1,13 +1,14 @@
 //! Trials as rows: one per trial, folded from its events.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use loopwright_core::effect::Settlement;
 use loopwright_core::event::Event;
 use loopwright_core::experiment::results::{Candidate, Kept, Measured, Proposed, Ran, Reapplied};
 use loopwright_core::experiment::state::Origin;
 use loopwright_core::experiment::{Decided, Outcome, Taken, kind};
-use loopwright_core::ids::RunId;
+use loopwright_core::ids::{LoopName, RunId};
 use loopwright_core::kernel::{self, kind as kernel_kind};
 use loopwright_core::metric::{MetricName, Real};
 use loopwright_core::time::Micros;
@@ -17,6 +18,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::EngineError;
+
+use super::lines::visit_lines;
 
 /// One trial as surfaces show it. Fields that its events don't tell are left out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -222,23 +225,28 @@ pub fn trial_row(store: &Store, run: &RunId, trial: u64) -> Result<Option<TrialR
     Ok(Some(row))
 }
 
-/// The decided trials of a run from their decisions alone, so that a listing of ten thousand reads
-/// nothing else. What only their commands tell is left out.
-pub fn decided_rows(
+/// One trial in full, or the refusal that says which there are.
+pub fn trial_that_is_there(
     store: &Store,
     run: &RunId,
-    select: Select,
-) -> Result<Vec<TrialRow>, EngineError> {
-    let mut rows = Vec::new();
-    for entry in store.events_of_kind(run, kind::TRIAL_DECIDED, select)? {
-        let scope = &entry.sealed.event.scope;
-        let branch = scope
-            .branch
-            .as_ref()
-            .map_or("main", |branch| branch.as_str());
-        let mut row = TrialRow::new(scope.trial.unwrap_or(0), branch);
-        row.apply(&entry.sealed.event);
-        rows.push(row);
+    loop_name: &LoopName,
+    trial: u64,
+) -> Result<TrialRow, EngineError> {
+    if let Some(row) = trial_row(store, run, trial)? {
+        return Ok(row);
     }
-    Ok(rows)
+    let mut newest = None;
+    visit_lines(store, run, Select::newest(1), |_, line| {
+        newest = Some(line.trial);
+        ControlFlow::Break(())
+    })?;
+    let there = match newest {
+        None => "no trial was decided yet".to_owned(),
+        Some(0) => "there is only trial 0, the baseline".to_owned(),
+        Some(newest) => format!("there are trials 0 to {newest}; loopwright log lists them"),
+    };
+    Err(EngineError::refused_with(
+        format!("loop {loop_name} has no trial {trial}"),
+        there,
+    ))
 }

@@ -5,6 +5,7 @@ use loopwright_core::ids::BranchName;
 use loopwright_engine::experiment::{Wanted, adopt};
 use loopwright_git::{Adopted, Obstacle};
 
+use crate::cli::whole_number;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::output::{self, one_line, talk};
@@ -16,10 +17,13 @@ use crate::trial_line::short_commit;
 /// Your branch is moved forward where that is possible, else the loop's branch is merged; with N,
 /// the one trial's change becomes one commit, kept or not. Your hooks and your signing apply. Where
 /// it doesn't work out, your checkout is as it was.
+///
+/// This may be done while the loop is driven, unless that is done in place; only the act itself is
+/// not recorded then.
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// Only this trial's change
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = whole_number)]
     trial: Option<u64>,
 
     /// The loop's branch that is adopted
@@ -75,6 +79,9 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
             talk("note: a commit hook of yours changed it; what was measured is not what is there");
         }
         Adopted::NotAdopted(obstacle) => return Err(not_adopted(&source, obstacle)),
+    }
+    if !adoption.recorded {
+        talk("note: the loop is being driven, so its record doesn't say that this was adopted");
     }
     Ok(Exit::Finished)
 }

@@ -2,21 +2,20 @@
 
 use clap::Args;
 use loopwright_engine::EngineError;
-use loopwright_engine::views::trial_row;
+use loopwright_engine::views::trial_that_is_there;
 use loopwright_git::{ObjectStore, Oid};
 
+use crate::cli::whole_number;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::output;
 use crate::place::Common;
 
-use super::show::no_trial;
-
 /// Print a trial's change as a patch against what it was made from; `git apply` takes it
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The trial
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = whole_number)]
     trial: u64,
 
     /// Only how much changed in which files
@@ -29,8 +28,7 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let trial = arguments.trial;
     let record = common.read()?;
     let (name, run) = common.choose_run(&record)?;
-    let row =
-        trial_row(&record.store, &run, trial)?.ok_or_else(|| no_trial(name.as_str(), trial))?;
+    let row = trial_that_is_there(&record.store, &run, &name, trial)?;
     let Some(candidate) = row.candidate else {
         return Err(Failure::refused(format!("trial {trial} left no change"))
             .hint(format!("loopwright show {trial} says how it ended")));

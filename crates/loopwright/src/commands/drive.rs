@@ -35,6 +35,8 @@ pub struct Drive<'a> {
     pub workdir: String,
     /// Whether to take the run from a holder that lives.
     pub force: bool,
+    /// What is to be said once it is sure that the run can be driven.
+    pub notices: Vec<String>,
     /// ` --loop NAME` where the user said so, for commands to be typed.
     pub loop_words: String,
 }
@@ -64,9 +66,6 @@ pub fn start(
         common.loop_name.as_deref(),
         settings,
     )?;
-    for notice in &settled.resolved.notices {
-        talk(&format!("note: {notice}"));
-    }
     let spec = settled.specification(needs)?;
     Drive {
         workdir: workdir(&project, settled.file.as_deref()),
@@ -75,6 +74,7 @@ pub fn start(
         fresh: true,
         purpose,
         force: false,
+        notices: settled.resolved.notices,
         loop_words: common.loop_words(),
     }
     .go(output)
@@ -99,6 +99,7 @@ impl Drive<'_> {
             purpose: self.purpose,
             workdir: self.workdir,
             force: self.force,
+            notices: self.notices,
             supervisor: Supervisor::this_program(),
         };
         let driven = Session::drive(self.project, request, happenings, &mut progress);
@@ -139,7 +140,7 @@ fn aftermath(project: &Project, report: &SessionReport, name: &LoopName) -> Opti
     let status = status_of(&store, name).ok().flatten()?;
     let mut last_trial = None;
     let newest = Select::newest(1);
-    visit_lines(&store, &report.run, newest, |line| {
+    visit_lines(&store, &report.run, newest, |_, line| {
         last_trial = Some(line.trial);
         ControlFlow::Break(())
     })

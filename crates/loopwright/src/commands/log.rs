@@ -13,20 +13,27 @@ use loopwright_core::ids::{LoopName, RunId};
 use loopwright_core::metric::Real;
 use loopwright_core::time::Micros;
 use loopwright_engine::committer::now;
-use loopwright_engine::views::{Decision, status_of, visit_decisions, visit_lines};
+use loopwright_engine::views::{More, TrialLine, status_of, visit_decisions, visit_lines};
 use loopwright_record::{RunState, Select};
 use serde::Serialize;
 
+use crate::cli::whole_number;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::place::{Common, Record};
-use crate::trial_line::{best_text, counts_text, of_line};
+use crate::trial_line::{best_text, counts_text, write_line};
+
+/// Lines are printed when there are so many bytes of them.
+const PRINTED_AT_ONCE: usize = 1 << 16;
 
 /// How often a run that is followed is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// List the decided trials, one line each, with counts and the best at the end
+///
+/// A line has the mark, the trial, the value, the wall clock of its commands, the commit (on the
+/// loop's branch where it was kept, else the one that keeps the candidate in the record), and why.
 ///
 /// The marks: B baseline, + kept, s simplified, - reverted, u undecided, x unstable, ! failed,
 /// T timed out, ? no metric, ~ not finite, A ambiguous, = no change, d duplicate, H harness
@@ -51,12 +58,12 @@ pub struct Arguments {
     branch: Option<String>,
 
     /// Only trials from this number on
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_number)]
     since_trial: Option<u64>,
 
     /// Only the newest N of them
-    #[arg(short = 'n', long = "newest", value_name = "N")]
-    newest: Option<usize>,
+    #[arg(short = 'n', long = "newest", value_name = "N", value_parser = whole_number)]
+    newest: Option<u64>,
 }
 
 fn outcomes() -> PossibleValuesParser {
@@ -64,10 +71,11 @@ fn outcomes() -> PossibleValuesParser {
 }
 
 impl Arguments {
-    fn wants(&self, trial: u64, branch: &str, outcome: Outcome) -> bool {
-        self.since_trial.is_none_or(|since| trial >= since)
-            && self.branch.as_deref().is_none_or(|wanted| wanted == branch)
-            && (self.outcome.is_empty() || self.outcome.iter().any(|name| name == outcome.name()))
+    fn wants(&self, line: &TrialLine<'_>) -> bool {
+        let outcome = line.outcome.name();
+        self.since_trial.is_none_or(|since| line.trial >= since)
+            && (self.branch.as_deref()).is_none_or(|wanted| wanted == line.branch)
+            && (self.outcome.is_empty() || self.outcome.iter().any(|name| name == outcome))
     }
 }
 
@@ -82,11 +90,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         arguments,
         seen_seq: None,
     };
-    let mut lines = lister.newer()?;
-    if let Some(newest) = arguments.newest {
-        lines.drain(..lines.len().saturating_sub(newest));
-    }
-    output::print(&lines.concat())?;
+    lister.first()?;
     if arguments.follow {
         follow(&mut lister, &name)?;
     }
@@ -114,7 +118,7 @@ fn follow(lister: &mut Lister<'_>, name: &LoopName) -> Result<(), Failure> {
     loop {
         // Asked before looking, so that what was decided last is seen.
         let driven = is_driven(lister.record, name)?;
-        output::print(&lister.newer()?.concat())?;
+        lister.newer()?;
         if !driven {
             return Ok(());
         }
@@ -141,32 +145,79 @@ struct Lister<'a> {
     seen_seq: Option<u64>,
 }
 
+/// Takes what writes a line, and says whether more are wanted.
+type Show<'a> = &'a mut dyn FnMut(&dyn Fn(&mut String)) -> ControlFlow<()>;
+
 impl Lister<'_> {
-    /// The lines of what was decided since the last look.
-    fn newer(&mut self) -> Result<Vec<String>, Failure> {
-        let select = self.seen_seq.map_or_else(Select::all, Select::after);
-        let (store, run, arguments) = (&self.record.store, &self.run, self.arguments);
-        let seen_seq = &mut self.seen_seq;
+    /// Prints what was decided until now.
+    fn first(&mut self) -> Result<(), Failure> {
+        let Some(newest) = self.arguments.newest else {
+            return self.newer();
+        };
+        let backwards = Select {
+            newest_first: true,
+            ..Select::all()
+        };
         let mut lines = Vec::new();
-        if arguments.json {
-            visit_decisions(store, run, select, |decision| {
-                *seen_seq = Some(decision.seq);
-                let outcome = decision.decided.outcome;
-                if arguments.wants(decision.trial, &decision.branch, outcome) {
-                    lines.push(json_line(&decision));
+        self.visit(backwards, &mut |write| {
+            if lines.len() as u64 == newest {
+                return ControlFlow::Break(());
+            }
+            let mut line = String::new();
+            write(&mut line);
+            lines.push(line);
+            ControlFlow::Continue(())
+        })?;
+        lines.reverse();
+        output::print(&lines.concat())
+    }
+
+    /// Prints what was decided since the last look.
+    fn newer(&mut self) -> Result<(), Failure> {
+        let select = self.seen_seq.map_or_else(Select::all, Select::after);
+        let (mut text, mut printed) = (String::new(), Ok(()));
+        self.visit(select, &mut |write| {
+            write(&mut text);
+            if text.len() < PRINTED_AT_ONCE {
+                return ControlFlow::Continue(());
+            }
+            printed = output::print(&text);
+            text.clear();
+            match printed {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(_) => ControlFlow::Break(()),
+            }
+        })?;
+        printed?;
+        output::print(&text)
+    }
+
+    /// Shows the lines that are wanted.
+    fn visit(&mut self, select: Select, show: Show<'_>) -> Result<(), Failure> {
+        let (arguments, output) = (self.arguments, self.output);
+        let seen_seq = &mut self.seen_seq;
+        let mut take = |seq: u64, line: &TrialLine<'_>, more: Option<&More>| {
+            *seen_seq = Some(seen_seq.map_or(seq, |seen| seen.max(seq)));
+            if !arguments.wants(line) {
+                return ControlFlow::Continue(());
+            }
+            show(&|text| {
+                match more {
+                    Some(more) => text.push_str(&json_line(line, more)),
+                    None => write_line(text, line, output),
                 }
-                ControlFlow::Continue(())
+                text.push('\n');
+            })
+        };
+        let (store, run) = (&self.record.store, &self.run);
+        if arguments.json {
+            visit_decisions(store, run, select, |seq, line, more| {
+                take(seq, line, Some(more))
             })?;
         } else {
-            visit_lines(store, run, select, |line| {
-                *seen_seq = Some(line.seq);
-                if arguments.wants(line.trial, &line.branch, line.outcome) {
-                    lines.push(of_line(&line, self.output) + "\n");
-                }
-                ControlFlow::Continue(())
-            })?;
+            visit_lines(store, run, select, |seq, line| take(seq, line, None))?;
         }
-        Ok(lines)
+        Ok(())
     }
 }
 
@@ -186,6 +237,9 @@ struct Object<'a> {
     readings: Vec<Reading>,
     policy: &'a str,
     tree: Option<&'a str>,
+    candidate: Option<&'a str>,
+    commit: Option<&'a str>,
+    duration_us: Option<u64>,
     decided_at: Micros,
 }
 
@@ -196,31 +250,33 @@ struct Reading {
     value: Option<f64>,
 }
 
-fn json_line(decision: &Decision) -> String {
-    let decided = &decision.decided;
-    let readings = decided.readings.iter().map(|taken| Reading {
+fn json_line(line: &TrialLine<'_>, more: &More) -> String {
+    let readings = more.readings.iter().map(|taken| Reading {
         arm: taken.arm.name(),
         value: taken.value.map(Real::get),
     });
-    let values = decided.values.iter();
+    let values = more.values.iter();
     let object = Object {
-        trial: decision.trial,
-        branch: &decision.branch,
-        segment: decided.segment,
-        origin: &decided.origin,
-        outcome: decided.outcome,
-        why: &decided.why,
-        value: decided.value.map(Real::get),
-        against: decided.against.map(Real::get),
+        trial: line.trial,
+        branch: line.branch,
+        segment: line.segment,
+        origin: &line.origin,
+        outcome: line.outcome,
+        why: line.why,
+        value: line.value.map(Real::get),
+        against: more.against.map(Real::get),
         values: values
             .map(|(name, value)| (name.as_str(), value.get()))
             .collect(),
         readings: readings.collect(),
-        policy: &decided.policy,
-        tree: decided.tree.as_deref(),
-        decided_at: decision.decided_at,
+        policy: &more.policy,
+        tree: more.tree.as_deref(),
+        candidate: line.candidate,
+        commit: line.commit,
+        duration_us: line.duration_us,
+        decided_at: line.decided_at,
     };
-    serde_json::to_string(&object).expect("BUG: a decision is plain data") + "\n"
+    serde_json::to_string(&object).expect("BUG: a decision is plain data")
 }
 
 #[cfg(test)]

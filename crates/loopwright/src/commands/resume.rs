@@ -58,7 +58,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         ));
         return Ok(Exit::of_ending(&ending.reason, None));
     }
-    let (spec, purpose) = goes_on(&caps, left, &arguments.settings)?;
+    let (spec, purpose, notices) = goes_on(&caps, left, &arguments.settings)?;
     let project = common.project()?;
     Drive {
         project: &project,
@@ -67,22 +67,21 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         purpose,
         workdir: caps.workdir,
         force: arguments.force,
+        notices,
         loop_words: common.loop_words(),
     }
     .go(output)
 }
 
-/// The specification and the purpose with which the run goes on.
+/// The specification and the purpose with which the run goes on, and what is to be said about it.
 fn goes_on(
     caps: &Caps,
     left: Option<Unfinished>,
     flags: &SettingFlags,
-) -> Result<(ExperimentSpec, Purpose), Failure> {
+) -> Result<(ExperimentSpec, Purpose, Vec<String>), Failure> {
     let old = pinned_spec(caps)?;
     let resolved = settle_pinned(&old, flags)?;
-    for notice in &resolved.notices {
-        talk(&format!("note: {notice}"));
-    }
+    let mut notices = resolved.notices.clone();
     let mut spec = resolved.experiment(spec::Purpose::Measure)?;
     let drift = ExperimentSpec::drift(&old, &spec);
     if !drift.refused.is_empty() {
@@ -96,7 +95,7 @@ fn goes_on(
         );
     }
     for change in &drift.harness {
-        talk(&format!("note: a new segment starts: {change}"));
+        notices.push(format!("a new segment starts: {change}"));
     }
     let asked = flags.is_given("--trials");
     let purpose = match left {
@@ -108,7 +107,7 @@ fn goes_on(
         }
         _ => Purpose::Run,
     };
-    Ok((spec, purpose))
+    Ok((spec, purpose, notices))
 }
 
 /// The specification that a run was driven with last.

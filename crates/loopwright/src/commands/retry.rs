@@ -3,6 +3,7 @@
 use clap::Args;
 use loopwright_engine::experiment::{Purpose, pinned};
 
+use crate::cli::whole_number;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -18,7 +19,7 @@ use super::resume::pinned_spec;
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The trial
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = whole_number)]
     trial: u64,
 
     /// Take the run over from a holder that still lives
@@ -44,6 +45,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         purpose: Purpose::Retry(arguments.trial),
         workdir: caps.workdir,
         force: arguments.force,
+        notices: Vec::new(),
         loop_words: common.loop_words(),
     }
     .go(output)

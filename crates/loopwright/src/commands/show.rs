@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use loopwright_core::experiment::state::Origin;
-use loopwright_engine::views::{CommandRow, TrialRow, trial_row};
+use loopwright_engine::views::{CommandRow, TrialRow, trial_that_is_there};
 
+use crate::cli::whole_number;
 use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::output::{self, Output, harmless, moment, one_line, span};
@@ -19,7 +20,7 @@ const TRIAL_NUMBERS: [&str; 4] = ["value", "against", "values", "readings"];
 #[derive(Args, Debug)]
 pub struct Arguments {
     /// The trial
-    #[arg(value_name = "N")]
+    #[arg(value_name = "N", value_parser = whole_number)]
     trial: u64,
 
     /// Print one JSON object
@@ -31,9 +32,7 @@ pub struct Arguments {
 pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Exit, Failure> {
     let record = common.read()?;
     let (name, run) = common.choose_run(&record)?;
-    let Some(row) = trial_row(&record.store, &run, arguments.trial)? else {
-        return Err(no_trial(name.as_str(), arguments.trial));
-    };
+    let row = trial_that_is_there(&record.store, &run, &name, arguments.trial)?;
     if arguments.json {
         let object = serde_json::to_value(&row).expect("BUG: a trial is plain data");
         output::json(&output::with_numbers(object, &TRIAL_NUMBERS))?;
@@ -41,12 +40,6 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         output::print(&text_of(&row, output))?;
     }
     Ok(Exit::Finished)
-}
-
-/// A trial that isn't there.
-pub fn no_trial(loop_name: &str, trial: u64) -> Failure {
-    Failure::refused(format!("loop {loop_name} has no trial {trial}"))
-        .hint("loopwright log lists its trials")
 }
 
 /// A trial as lines.

@@ -86,8 +86,8 @@ struct Viewer<'a> {
 impl Viewer<'_> {
     fn skip_past(&mut self) -> Result<(), Failure> {
         let newest = Select::newest(1);
-        visit_lines(&self.record.store, &self.run, newest, |line| {
-            self.seen_seq = Some(line.seq);
+        visit_lines(&self.record.store, &self.run, newest, |seq, _| {
+            self.seen_seq = Some(seq);
             std::ops::ControlFlow::Break(())
         })?;
         Ok(())
@@ -97,8 +97,8 @@ impl Viewer<'_> {
     fn decided(&mut self) -> Result<(), Failure> {
         let select = self.seen_seq.map_or_else(Select::all, Select::after);
         let mut trials = Vec::new();
-        visit_lines(&self.record.store, &self.run, select, |line| {
-            self.seen_seq = Some(line.seq);
+        visit_lines(&self.record.store, &self.run, select, |seq, line| {
+            self.seen_seq = Some(seq);
             trials.push(line.trial);
             std::ops::ControlFlow::Continue(())
         })?;

@@ -1,6 +1,6 @@
 //! `adopt`.
 
-use crate::support::Rig;
+use crate::support::{Rig, wait_until};
 
 #[test]
 fn the_loops_branch_comes_to_the_users() {
@@ -29,6 +29,53 @@ fn one_trial_becomes_one_commit() {
     let after = rig.git(&["rev-list", "--count", "HEAD"]);
     let number = |text: &str| text.trim().parse::<u64>().unwrap();
     assert_eq!(number(&after), number(&before) + 1);
+}
+
+#[test]
+fn a_result_is_adopted_while_the_loop_goes_on() {
+    let rig = Rig::after_six_trials();
+    let driver = rig.start(&["run", "--trials", "2"]);
+    rig.wait_for_proposal(7);
+    let adopted = rig.run(&["adopt"]);
+    assert!(
+        adopted.stderr.contains("the loop is being driven"),
+        "{adopted:?}"
+    );
+    assert_eq!(adopted.code, 0);
+    assert_eq!(rig.read("n"), "8\n");
+    assert_eq!(rig.git(&["status", "--porcelain"]), "");
+    rig.let_go();
+    assert_eq!(rig.finish(driver).code, 0);
+    let _ = rig.run(&["verify"]).success();
+    let _ = rig.run(&["replay"]).success();
+}
+
+#[test]
+fn nothing_is_adopted_while_somebody_works_in_the_checkout() {
+    let rig = Rig::after_six_trials();
+    let driver = rig.start(&[
+        "run",
+        "--loop",
+        "other",
+        "--in-place",
+        "--run",
+        "sh bench.sh",
+        "--metric",
+        "m",
+        "--goal",
+        "min",
+        "--propose",
+        "while [ ! -e \"$LET/go\" ]; do sleep 0.02; done",
+    ]);
+    wait_until("the checkout is taken", || {
+        let status = rig.run(&["status", "--json", "--loop", "other"]).stdout;
+        status.contains("t1/propose")
+    });
+    let stderr = rig.run(&["adopt", "--loop", "speed"]).failure(6);
+    assert!(stderr.contains("this checkout"), "{stderr}");
+    assert_eq!(rig.read("n"), "10\n");
+    rig.let_go();
+    assert_eq!(rig.finish(driver).code, 0);
 }
 
 #[test]

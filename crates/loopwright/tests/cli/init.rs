@@ -28,6 +28,24 @@ fn what_is_proposed_can_be_used() {
 }
 
 #[test]
+fn a_goal_that_is_not_certain_is_left_to_the_user() {
+    let rig = Rig::bare();
+    rig.write("bench.sh", "echo score=1.5\n");
+    rig.commit_all();
+    let said = rig.run(&["init"]);
+    assert!(said.stderr.contains("for you to say"), "{said:?}");
+    assert!(said.stderr.contains("fill in goal, propose"), "{said:?}");
+    let file = rig.read("loopwright.toml");
+    assert!(
+        file.contains("# goal = \"min\"\n# goal = \"max\"\n"),
+        "{file}"
+    );
+    let refused = rig.run(&["run", "--propose", "true"]).failure(2);
+    assert!(refused.contains("goal: is not set"), "{refused}");
+    assert!(refused.contains("--goal min"), "{refused}");
+}
+
+#[test]
 fn an_existing_file_is_left_alone() {
     let rig = Rig::new();
     let before = rig.read("loopwright.toml");

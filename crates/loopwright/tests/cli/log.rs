@@ -45,6 +45,59 @@ fn as_json_every_decision_has_its_reading() {
 }
 
 #[test]
+fn what_a_trial_took_and_left_is_told_as_when_it_was_decided() {
+    let rig = Rig::new();
+    let live = rig.run(&["run", "--trials", "6"]).success();
+    let log = rig.run(&["log"]).success();
+    // What failed had the end of its output below its line.
+    let live: Vec<&str> = live.lines().filter(|line| line.starts_with('[')).collect();
+    assert_eq!(log.lines().take(7).collect::<Vec<_>>(), live);
+    let rows = rig.run(&["log", "--json"]).success();
+    for (row, trial) in rows.lines().zip(0..) {
+        let row: serde_json::Value = serde_json::from_str(row).unwrap();
+        let shown = rig.run(&["show", &trial.to_string(), "--json"]).success();
+        let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(row["candidate"], shown["candidate"]["commit"], "{trial}");
+        assert_eq!(row["commit"], shown["commit"], "{trial}");
+        assert_eq!(row["why"], shown["why"], "{trial}");
+        let commands = shown["commands"].as_array().unwrap();
+        let took = commands
+            .iter()
+            .map(|command| command["usage"]["wall_us"].as_u64().unwrap());
+        assert_eq!(row["duration_us"], took.sum::<u64>(), "{trial}");
+    }
+}
+
+#[test]
+fn the_listing_says_the_same_without_its_rows() {
+    let rig = Rig::after_six_trials();
+    let both = || {
+        [
+            rig.run(&["log"]).success(),
+            rig.run(&["log", "--json"]).success(),
+        ]
+    };
+    let with_rows = both();
+    let path = rig.project().join(".git/loopwright/journal.db");
+    // Every row is of another release.
+    let mut bytes = std::fs::read(&path).unwrap();
+    let needle = b"listing_version1";
+    let at = bytes
+        .windows(needle.len())
+        .position(|window| window == needle)
+        .unwrap();
+    bytes[at + needle.len() - 1] = b'0';
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(both(), with_rows);
+    // The next writer makes them anew.
+    let _ = rig.run(&["baseline"]).success();
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.windows(needle.len()).any(|window| window == needle));
+    let verified = rig.run(&["verify"]);
+    assert_eq!(verified.code, 0, "{verified:?}");
+}
+
+#[test]
 fn an_unknown_outcome_is_refused() {
     let rig = Rig::after_six_trials();
     let stderr = rig.run(&["log", "--outcome", "keep"]).failure(2);

@@ -24,5 +24,26 @@ fn what_left_no_change_cannot_be_tried_again() {
         stderr.contains("error: trial 4 left no change that could be tried again"),
         "{stderr}"
     );
-    assert!(rig.run(&["retry", "99"]).failure(2).contains("no trial 99"));
+    let stderr = rig.run(&["retry", "99"]).failure(2);
+    assert!(
+        stderr.contains("loop speed has no trial 99\nhint: there are trials 0 to 6"),
+        "{stderr}"
+    );
+    assert!(
+        rig.run(&["retry", "0"])
+            .failure(2)
+            .contains("is a baseline")
+    );
+}
+
+#[test]
+fn what_is_kept_is_not_tried_again() {
+    let rig = Rig::after_six_trials();
+    let stderr = rig.run(&["retry", "1"]).failure(2);
+    assert!(
+        stderr.contains("error: trial 1 is kept already"),
+        "{stderr}"
+    );
+    let decided = rig.run(&["log", "--json"]).success();
+    assert_eq!(decided.lines().count(), 7, "nothing was tried: {decided}");
 }

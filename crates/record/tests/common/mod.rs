@@ -1,6 +1,7 @@
 //! A little machine and helpers that all tests of the record share.
 #![allow(dead_code, missing_docs)]
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use loopwright_core::batch::Batch;
@@ -14,7 +15,9 @@ use loopwright_core::machine::{Draft, Ending, Input, Machine, Misfit, Next, Stat
 use loopwright_core::time::Micros;
 use loopwright_core::turn::{Given, Outcome, Run, Turn};
 use loopwright_core::usage::Usage;
-use loopwright_record::{Holder, Key, KeySource, Lease, OpenMode, Store, Terms};
+use loopwright_record::{
+    Holder, Key, KeySource, Lease, ListingSource, OpenMode, ReadError, Select, Store, Terms,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -119,6 +122,41 @@ pub const KEYS: KeySource = KeySource {
     version: 1,
     keys_of,
 };
+
+/// The numbers and kinds of a trial's events, and what was decided.
+fn row_of(events: &[Event]) -> Result<Vec<u8>, String> {
+    let last = events.last().ok_or("nothing")?;
+    let tree = last.body["tree"].as_str().ok_or("it has no tree")?;
+    let kinds: Vec<String> = events
+        .iter()
+        .map(|event| format!("{} {}", event.seq, event.kind))
+        .collect();
+    Ok(format!("{tree}: {}", kinds.join(", ")).into_bytes())
+}
+
+pub const LISTING: ListingSource = ListingSource {
+    version: 1,
+    kind: "trial.decided",
+    row_of,
+};
+
+/// The listing as it is read, and as a source of another version reads it: from the journal alone.
+pub fn listings(store: &Store, run: &RunId, select: Select) -> [Result<Rows, ReadError>; 2] {
+    let journal = ListingSource {
+        version: u32::MAX,
+        ..LISTING
+    };
+    [LISTING, journal].map(|source| {
+        let mut rows = Vec::new();
+        store.visit_listing(&source, run, select, |row| {
+            rows.push((row.seq, String::from_utf8(row.bytes.to_vec()).unwrap()));
+            ControlFlow::Continue(())
+        })?;
+        Ok(rows)
+    })
+}
+
+pub type Rows = Vec<(u64, String)>;
 
 /// A folder in memory where that can be had, for tests that write much and ask nothing of the disk.
 pub fn quick_folder() -> tempfile::TempDir {

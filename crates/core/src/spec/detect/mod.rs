@@ -118,6 +118,12 @@ pub fn detect(facts: &ProjectFacts<'_>) -> Proposal {
              and name it as `metric`."
                 .to_owned(),
         );
+    } else if proposal.goal.is_none() {
+        proposal.notes.push(
+            "Whether less or more of the metric is better is for you to say: write `goal = \"min\"` \
+             or `goal = \"max\"`."
+                .to_owned(),
+        );
     }
     proposal.protect = sorted(proposal.protect);
     proposal.cache = sorted(proposal.cache);

@@ -17,7 +17,13 @@ pub fn render_toml(proposal: &Proposal, name: &str) -> String {
     page.text("run", proposal.run.as_deref(), "sh bench.sh");
     page.comment("The number to improve, and whether less (min) or more (max) is better.");
     page.text("metric", proposal.metric.as_deref(), "seconds");
-    page.text("goal", proposal.goal.map(super::Goal::name), "min");
+    if proposal.goal.is_none() && proposal.metric.is_some() {
+        page.comment("Its name doesn't say which: choose one.");
+        page.line("# goal = \"min\"");
+        page.line("# goal = \"max\"");
+    } else {
+        page.text("goal", proposal.goal.map(super::Goal::name), "min");
+    }
     page.blank();
     page.comment("Changes the project, once per trial: a script, a coding agent's command line …");
     page.text("propose", None, "sh propose.sh");

@@ -15,8 +15,9 @@ const PRINTING: [&str; 8] = [
     "Fprint",
 ];
 
-/// Parts of names of things one wants less of.
-const LESS: [&str; 22] = [
+/// Parts of names of things one surely wants less of. What one may want either way (a rate, a size,
+/// a score) is not here: a wrong guess would send a loop the wrong way.
+const LESS: [&str; 17] = [
     "time",
     "seconds",
     "second",
@@ -32,18 +33,35 @@ const LESS: [&str; 22] = [
     "loss",
     "error",
     "errors",
-    "err",
-    "size",
-    "bytes",
-    "memory",
     "perplexity",
-    "bpb",
     "cost",
 ];
 
-/// Parts of names of things one wants more of.
-const MORE: [&str; 16] = [
-    "score",
+/// Units of time, which turn what they divide into a rate.
+const TIMES: [&str; 9] = [
+    "second", "seconds", "sec", "secs", "s", "ms", "us", "minute", "min",
+];
+
+/// Parts of names that turn the sense of the others around, or make it something else.
+const TURNING: [&str; 14] = [
+    "neg",
+    "negative",
+    "minus",
+    "inv",
+    "inverse",
+    "saved",
+    "saving",
+    "reduction",
+    "improvement",
+    "gain",
+    "to",
+    "until",
+    "before",
+    "between",
+];
+
+/// Parts of names of things one surely wants more of.
+const MORE: [&str; 12] = [
     "acc",
     "accuracy",
     "f1",
@@ -51,10 +69,7 @@ const MORE: [&str; 16] = [
     "precision",
     "recall",
     "throughput",
-    "rate",
-    "reward",
     "passed",
-    "ops",
     "qps",
     "rps",
     "fps",
@@ -104,17 +119,23 @@ pub(super) fn mentioned_files<'a>(facts: &ProjectFacts<'a>, text: &str) -> Vec<&
     found.take(FOLLOWED_MAX).collect()
 }
 
-/// The goal a metric's name suggests.
+/// The goal a metric's name says, where it says one beyond doubt.
 fn goal_of(name: &str) -> Option<Goal> {
     let lower = name.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-    if words.iter().any(|word| MORE.contains(word)) || lower.contains("per_sec") {
-        return Some(Goal::Maximize);
+    let any = |words: &[&str], known: &[&str]| words.iter().any(|word| known.contains(word));
+    if any(&words, &TURNING) {
+        return None;
     }
-    words
-        .iter()
-        .any(|word| LESS.contains(word))
-        .then_some(Goal::Minimize)
+    // `ns_per_op` is a time, `requests_per_second` a rate; `errors_per_second` one of errors.
+    let per = words.iter().position(|word| *word == "per");
+    let (counted, divisor) = words.split_at(per.unwrap_or(words.len()));
+    let is_rate = divisor.get(1).is_some_and(|unit| TIMES.contains(unit));
+    match (any(counted, &LESS), any(counted, &MORE) || is_rate) {
+        (true, false) => Some(Goal::Minimize),
+        (false, true) => Some(Goal::Maximize),
+        _ => None,
+    }
 }
 
 /// Names printed as `name=…`, `name: …` or `"name": …`, in order.
@@ -174,9 +195,25 @@ mod tests {
 
     #[test]
     fn names_suggest_goals() {
-        assert_eq!(goal_of("latency_ms"), Some(Goal::Minimize));
-        assert_eq!(goal_of("tokens_per_sec"), Some(Goal::Maximize));
-        assert_eq!(goal_of("val/acc"), Some(Goal::Maximize));
-        assert_eq!(goal_of("m"), None);
+        for name in ["latency_ms", "ns_per_op", "error_rate", "val.loss"] {
+            assert_eq!(goal_of(name), Some(Goal::Minimize), "{name}");
+        }
+        for name in ["tokens_per_sec", "val/acc", "requests_per_second", "fps"] {
+            assert_eq!(goal_of(name), Some(Goal::Maximize), "{name}");
+        }
+        for name in [
+            "m",
+            "score",
+            "size",
+            "rate",
+            "ops",
+            "errors_per_second",
+            "accuracy_loss",
+            "time_saved",
+            "time_to_failure",
+            "neg_loss",
+        ] {
+            assert_eq!(goal_of(name), None, "{name}");
+        }
     }
 }

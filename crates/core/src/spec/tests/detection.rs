@@ -87,6 +87,22 @@ fn a_plain_script() {
     assert_eq!(proposal.run.as_deref(), Some("sh run.sh"));
     assert_eq!(proposal.metric.as_deref(), Some("m"));
     assert_eq!(proposal.goal, None);
+    // Both are there to choose from, and neither is chosen.
+    let text = render_toml(&proposal, "speed");
+    assert!(
+        text.contains("# goal = \"min\"\n# goal = \"max\"\n"),
+        "{text}"
+    );
+    assert!(
+        proposal
+            .notes
+            .iter()
+            .any(|note| note.contains("for you to say")),
+        "{:?}",
+        proposal.notes
+    );
+    let problems = resolved(&text).experiment(Purpose::Measure).unwrap_err();
+    assert!(problems.to_string().contains("--goal min"), "{problems}");
     assert_eq!(proposal.protect, ["run.sh"]);
     assert_eq!(proposal.link, ["data"]);
     assert!(proposal.strict_metric);
@@ -145,7 +161,7 @@ fn cargo_benches_are_named_with_what_they_lack() {
     );
     let files = [
         ("Cargo.toml", ""),
-        ("src/bin/bench.rs", "println!(\"ops={}\", n);"),
+        ("src/bin/bench.rs", "println!(\"qps={}\", n);"),
     ];
     let proposal = propose(&files, &[]);
     assert_eq!(
@@ -259,7 +275,8 @@ fn node_projects() {
 
 #[test]
 fn make_go_and_cmake_projects() {
-    let makefile = "CC := cc\nbench: all\n\t@./prog | sed 's/^/score=/'\n\t@echo score=$(N)\n";
+    let makefile =
+        "CC := cc\nbench: all\n\t@./prog | sed 's/^/throughput=/'\n\t@echo throughput=$(N)\n";
     let proposal = propose(&[("Makefile", makefile), ("main.c", "")], &[]);
     assert_eq!(proposal.run.as_deref(), Some("make -s bench"));
     assert_eq!(proposal.goal, Some(Goal::Maximize));

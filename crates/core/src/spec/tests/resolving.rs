@@ -217,6 +217,17 @@ fn contradictions_and_nonsense_are_refused() {
             "floor 2 above its ceiling 1",
         ),
         ("budget = { money = \"0 USD\" }", "is 0"),
+        ("budget = { steps = 0 }", "is 0"),
+        ("budget = { time = 0 }", "is 0"),
+        ("budget = { tokens = 0 }", "is 0"),
+        ("trials = 0", "is 0"),
+        ("wall_clock = 0", "is 0"),
+        ("run_limit = 0", "is 0"),
+        ("propose_limit = 0", "is 0"),
+        ("setup_limit = \"0s\"", "is 0"),
+        ("max_output = 0", "nothing that commands print"),
+        ("max_output = \"0 MB\"", "nothing that commands print"),
+        ("min_delta = -1", "is negative"),
     ] {
         let found = fault(line);
         assert!(found.contains(expected), "{line}: {found}");
@@ -227,6 +238,27 @@ fn contradictions_and_nonsense_are_refused() {
     );
     let text = format!("{LEAST}target = inf\n");
     assert!(LoopFile::parse("f", &text).is_err());
+}
+
+#[test]
+fn no_numeric_setting_takes_what_is_no_number_or_too_large() {
+    let absurd = ["", "nan", "inf", "-inf", "1e999", "0x10", "1_000", "١"];
+    for setting in SETTINGS {
+        let refused: &[&str] = match setting.kind {
+            ValueType::Number => &[],
+            ValueType::Count | ValueType::Duration | ValueType::Size => {
+                &["-1", "99999999999999999999", "9007199254740992d"]
+            }
+            ValueType::Money => &["-1 USD", "99999999999999999999 USD", "nan USD", "1"],
+            _ => continue,
+        };
+        for text in absurd.iter().chain(refused) {
+            let read = Value::parse(setting.kind, text);
+            assert!(read.is_err(), "{} = {text:?}: {read:?}", setting.key);
+        }
+    }
+    let large = Value::parse(ValueType::Count, "99999999999999999999").unwrap_err();
+    assert!(large.contains("is too large"), "{large}");
 }
 
 #[test]
