@@ -25,6 +25,7 @@ pub mod test_support;
 #[cfg(test)]
 mod tests;
 pub mod types;
+mod untrusted;
 pub mod user;
 mod worktree;
 
@@ -38,5 +39,6 @@ pub use types::{
     Change, Entry, Mode, ObjectFormat, Objects, Oid, RepoPath, TreeListing, apply_changes,
     diff_listings,
 };
+pub use untrusted::{Found, UntrustedDirectory};
 pub use user::{Dirty, Environment, UserRepository};
 pub use worktree::RefusedPath;
