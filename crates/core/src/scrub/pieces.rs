@@ -1,6 +1,8 @@
 //! A text of any length, cut where no secret is: what is looked through or scrubbed piece by piece
 //! comes out as if it had been at hand whole.
 
+use std::ops::Range;
+
 use super::secrets::Secrets;
 
 /// What is held at once.
@@ -65,26 +67,34 @@ impl<'a> Pieces<'a> {
         let last = self.held.len() - self.margin;
         // Nothing that reaches over `last` begins before this.
         let from = self.line_start(last.saturating_sub(self.margin), 0);
-        let found = self.secrets.findings(&self.held[from..]);
-        let mut cut = self.line_start(last, from);
-        if cut == from {
-            // One line, longer than any text has.
-            cut = last;
-        }
-        while let Some(over) = found
-            .iter()
+        let found: Vec<_> = self
+            .secrets
+            .findings(&self.held[from..])
+            .into_iter()
             .map(|finding| from + finding.range.start..from + finding.range.end)
-            .find(|range| range.start < cut && cut < range.end)
-        {
-            let lead = over.start.saturating_sub(LEAD_BYTES);
-            let start = self.line_start(over.start, lead);
-            if start == 0 {
-                // Longer than what is held: no secret is.
-                return last;
-            }
-            cut = start;
+            .collect();
+        let mut cut = self.line_start(last, from);
+        let mut lead = 0;
+        if cut == from {
+            // One line, longer than any text has: what a secret is told by may be cut, too.
+            cut = last;
+            lead = LEAD_BYTES;
         }
-        cut
+        let over = |secret: &Range<usize>| secret.start < cut + lead && cut < secret.end;
+        let Some(at) = found.iter().position(over) else {
+            return cut;
+        };
+        if found[at].end < self.held.len() {
+            // It is whole, and what follows it stands for itself.
+            return found[at].end;
+        }
+        let before = at.checked_sub(1).map_or(from, |before| found[before].end);
+        let least = found[at].start.saturating_sub(LEAD_BYTES).max(before);
+        match self.line_start(found[at].start, least) {
+            // Longer than what is held: no secret is.
+            0 => last,
+            start => start,
+        }
     }
 
     /// The start of the line that holds `at`; `least` where it begins before that.
