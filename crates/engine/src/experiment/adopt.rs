@@ -1,9 +1,11 @@
 //! Adopting a result: the loop's branch, or one trial's change, comes to the branch the user has
 //! checked out. A person's act, so the run's journal says that it was asked for and what came of it.
 
+use loopwright_core::event::Scrub;
 use loopwright_core::experiment::Experiment;
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::{OperatorAct, kind as kernel_kind};
+use loopwright_core::scrub;
 use loopwright_core::turn::{Given, Run, Turn};
 use loopwright_git::{Adopted, ObjectStore, UserBranch, adopt_branch, adopt_candidate};
 use loopwright_record::{Holder, Lease, OpenMode, Store, Terms};
@@ -15,6 +17,7 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::views::trial_row;
 
+use super::environment::known_secrets;
 use super::request::KEYS;
 
 /// The act that says a result was asked for.
@@ -178,21 +181,26 @@ fn result_of(adopted: &Adopted) -> Value {
     }
 }
 
-/// Records a person's act as a batch of its own.
+/// Records a person's act as a batch of its own; a hook's words may stand in it.
 fn record(
     store: &mut Store,
     run: &RunId,
     epoch: u64,
     act: &str,
-    arguments: Value,
+    mut arguments: Value,
 ) -> Result<(), EngineError> {
+    let values = known_secrets().scrub_json(&mut arguments) as u64;
     let mut run: Run<Experiment> = loopwright_record::load(store, run)?;
     let act = OperatorAct {
         act: act.to_owned(),
         arguments,
     };
     let mut turn = Turn::new(&mut run, now(), epoch);
-    turn.give(Given::new(kernel_kind::OPERATOR_ACT, &act))
+    let scrub = Scrub {
+        rules: scrub::RULES_VERSION,
+        values,
+    };
+    turn.give(Given::new(kernel_kind::OPERATOR_ACT, &act).scrubbed(scrub))
         .map_err(DriveError::Turn)?;
     let outcome = turn.finish().map_err(DriveError::Turn)?;
     if let Some(batch) = &outcome.batch {

@@ -13,3 +13,6 @@ mod user_works_on;
 mod which_number;
 
 mod rig;
+mod second_try;
+mod secrets;
+mod strangers;
