@@ -65,21 +65,22 @@ impl<'a> Pieces<'a> {
     /// Where what is held can be cut.
     fn cut(&self) -> usize {
         let last = self.held.len() - self.margin;
-        // Nothing that reaches over `last` begins before this.
-        let from = self.line_start(last.saturating_sub(self.margin), 0);
+        let least = last.saturating_sub(self.margin);
+        let mut cut = self.line_start(last, least);
+        let mut lead = 0;
+        if cut == least {
+            // One line, longer than any text has: what a secret is told by may be cut, too.
+            cut = last;
+            lead = LEAD_BYTES;
+        }
+        // Nothing that reaches over the cut begins before this.
+        let from = self.line_start(cut.saturating_sub(self.margin), 0);
         let found: Vec<_> = self
             .secrets
             .findings(&self.held[from..])
             .into_iter()
             .map(|finding| from + finding.range.start..from + finding.range.end)
             .collect();
-        let mut cut = self.line_start(last, from);
-        let mut lead = 0;
-        if cut == from {
-            // One line, longer than any text has: what a secret is told by may be cut, too.
-            cut = last;
-            lead = LEAD_BYTES;
-        }
         let over = |secret: &Range<usize>| secret.start < cut + lead && cut < secret.end;
         let Some(at) = found.iter().position(over) else {
             return cut;
