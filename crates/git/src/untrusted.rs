@@ -173,7 +173,7 @@ mod tests {
         symlink(folder.path(), path("up")).unwrap();
         fs::create_dir(path("directory")).unwrap();
         fs::write(path("plain"), "7").unwrap();
-        fs::set_permissions(path("plain"), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path("plain"), Permissions::from_mode(0o000)).unwrap();
         for name in ["pipe", "link", "up/secret", "directory", "missing"] {
             assert_eq!(desk.read(Path::new(name), 10), Found::Nothing, "{name}");
         }
@@ -218,7 +218,7 @@ mod tests {
         assert!(outside.join("kept").exists());
         assert!(fs::symlink_metadata(desk.path()).unwrap().is_dir());
         fs::create_dir_all(desk.path().join("brief.json/deep")).unwrap();
-        fs::set_permissions(desk.path(), fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(desk.path(), Permissions::from_mode(0o000)).unwrap();
         let mut again = UntrustedDirectory::anew(folder.path(), "desk").unwrap();
         let put = again.put_read_only("brief.json", b"{}").unwrap();
         assert_eq!(fs::metadata(&put).unwrap().permissions().mode() & 0o222, 0);
