@@ -1,31 +1,36 @@
 //! Running a command for an effect: supervised, noted in the store while it runs, its output
 //! bounded, scrubbed and kept.
 
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_core::digest::Digest;
 use loopwright_core::effect::Announced;
+use loopwright_core::experiment::Named;
 use loopwright_core::experiment::results::{Ended, Ran};
 use loopwright_core::scrub::Secrets;
 use loopwright_core::usage::Usage;
 use loopwright_exec::{
     self as exec, Captured, Command, Containment, Ending, Finished, Observer, Spill, Supervisor,
 };
+use loopwright_git::UntrustedDirectory;
 use loopwright_record::{Blobs, Running, RunningCommand};
 
 use crate::error::EngineError;
 use crate::hands::Control;
+use crate::scrubbing::ScrubbingReader;
 
 /// How much of an output's end stands in the record itself, in bytes. What is longer goes whole
 /// into a blob.
 const TAIL_BYTES_MAX: usize = 4000;
 
-/// The longest piece of an output that is scrubbed at once; a secret across two pieces could slip
-/// through, so pieces end at the ends of lines where there are any.
-const SCRUB_PIECE_BYTES_MAX: usize = 1 << 20;
+/// So much of an output's end is scrubbed before the tail is cut off it: a secret that lost its
+/// beginning is not known any more.
+const SCRUBBED_END_BYTES: usize = 48 * 1024;
+
+/// The folder for outputs while they grow.
+const OUTPUTS: &str = "outputs";
+const OUTPUT: &str = "output";
 
 /// Runs the commands of one run.
 pub struct CommandRunner {
@@ -37,8 +42,8 @@ pub struct CommandRunner {
     pub blobs: Blobs,
     /// What is taken out of them.
     pub secrets: Arc<Secrets>,
-    /// A folder for outputs while they grow.
-    pub spill_folder: PathBuf,
+    /// The run's folder, in which outputs lie while they grow.
+    pub work: PathBuf,
     /// How much of an output is kept.
     pub output_bytes_max: u64,
 }
@@ -65,11 +70,9 @@ impl CommandRunner {
         control: &Control,
     ) -> Result<CommandRun, EngineError> {
         let limit = command.time_limit;
-        let spill = self
-            .spill_folder
-            .join(format!("output-{}", announced.attempt));
+        let mut outputs = UntrustedDirectory::anew(&self.work, OUTPUTS)?;
         command.capture.spill = Some(Spill {
-            path: spill.clone(),
+            path: outputs.steady_path().join(OUTPUT),
             limit_bytes: self.output_bytes_max,
         });
         // That no supervisor can be had is the host's fault, never the trial's.
@@ -93,13 +96,10 @@ impl CommandRunner {
         loopwright_record::crash_point!("command.ended");
         self.running
             .remove(&announced.run, &announced.effect, announced.attempt)?;
-        let (output_blob, scrubbed) = self.keep_output(&finished.output)?;
-        // Nothing of a spill file is needed once its blob is there.
-        let _ = std::fs::remove_file(&spill);
-        let (tail, in_tail) = self
-            .secrets
-            .scrub_text(&finished.output.text_tail(TAIL_BYTES_MAX))
-            .into_parts();
+        let (output_blob, scrubbed) = self.keep_output(&finished.output, &mut outputs)?;
+        // It is in the blob, without what is secret in it.
+        let _ = outputs.make_room(Path::new(OUTPUT));
+        let (tail, in_tail) = tail_of(&finished.output, &self.secrets);
         Ok(CommandRun {
             stopped: finished.ending == Ending::Stopped,
             usage: usage_of(&finished),
@@ -119,48 +119,37 @@ impl CommandRunner {
     }
 
     /// Puts an output that is longer than its tail into a blob, scrubbed.
-    fn keep_output(&self, output: &Captured) -> Result<(Option<Digest>, u64), EngineError> {
+    fn keep_output(
+        &self,
+        output: &Captured,
+        outputs: &mut UntrustedDirectory,
+    ) -> Result<(Option<Digest>, u64), EngineError> {
         if output.total_bytes <= TAIL_BYTES_MAX as u64 {
             return Ok((None, 0));
         }
-        if let Some(spilled) = &output.spilled {
-            return self.keep_spilled(&spilled.path);
+        // A command that finds its own output's file can take it away: then memory has both ends.
+        let spilled = output.spilled.as_ref();
+        if let Some(file) = spilled.and_then(|_| outputs.open_file(Path::new(OUTPUT))) {
+            let mut clean = ScrubbingReader::new(file, &self.secrets);
+            let blob = self.blobs.put_reader(&mut clean)?;
+            return Ok((Some(blob.digest), clean.scrubbed()));
         }
         let (clean, count) = self.secrets.scrub_text(&output.text()).into_parts();
         Ok((Some(self.blobs.put_bytes(clean.as_bytes())?), count))
     }
+}
 
-    fn keep_spilled(&self, path: &Path) -> Result<(Option<Digest>, u64), EngineError> {
-        let clean_path = path.with_extension("clean");
-        let count = self
-            .scrub_file(path, &clean_path)
-            .map_err(EngineError::io(format!(
-                "scrub the output in {}",
-                path.display()
-            )))?;
-        let digest = self.blobs.put_file(&clean_path)?.digest;
-        let _ = std::fs::remove_file(&clean_path);
-        Ok((Some(digest), count))
+/// The end of an output for the record, scrubbed, and how many values were taken out.
+fn tail_of(output: &Captured, secrets: &Secrets) -> (String, u64) {
+    let (mut end, count) = secrets
+        .scrub_text(&output.text_tail(SCRUBBED_END_BYTES))
+        .into_parts();
+    if end.len() > TAIL_BYTES_MAX {
+        let cut = end.len() - TAIL_BYTES_MAX;
+        let cut = (cut..end.len()).find(|at| end.is_char_boundary(*at));
+        end.drain(..cut.unwrap_or(0));
     }
-
-    fn scrub_file(&self, from: &Path, to: &Path) -> std::io::Result<u64> {
-        let mut reader = BufReader::with_capacity(SCRUB_PIECE_BYTES_MAX, File::open(from)?);
-        let mut writer = BufWriter::new(File::create(to)?);
-        let mut count = 0;
-        loop {
-            let piece = reader.fill_buf()?;
-            if piece.is_empty() {
-                writer.flush()?;
-                return Ok(count);
-            }
-            let line_end = piece.iter().rposition(|byte| *byte == b'\n');
-            let length = line_end.map_or(piece.len(), |at| at + 1);
-            let (clean, found) = self.secrets.scrub_bytes(&piece[..length]);
-            count += found as u64;
-            writer.write_all(&clean)?;
-            reader.consume(length);
-        }
-    }
+    (end, count)
 }
 
 trait IntoParts {
@@ -170,6 +159,26 @@ trait IntoParts {
 impl IntoParts for (std::borrow::Cow<'_, str>, usize) {
     fn into_parts(self) -> (String, u64) {
         (self.0.into_owned(), self.1 as u64)
+    }
+}
+
+impl CommandRun {
+    /// A command that was not begun, and why.
+    pub fn not_started(why: &str) -> Self {
+        Self {
+            ran: Ran {
+                ended: Ended::Broken {
+                    why: why.to_owned(),
+                },
+                tail: String::new(),
+                output_blob: None,
+                leftovers: Named::default(),
+                containment: String::new(),
+            },
+            usage: Usage::default(),
+            stopped: false,
+            scrubbed: 0,
+        }
     }
 }
 

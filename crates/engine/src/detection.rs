@@ -44,6 +44,7 @@ fn untracked_names(top: &Path, tracked: &[String]) -> Result<Vec<String>, Engine
     Ok(names)
 }
 
+#[expect(clippy::disallowed_methods, reason = "the user's own checkout")]
 fn read_text(path: &Path) -> Option<String> {
     let facts = fs::metadata(path).ok()?;
     if !facts.is_file() || facts.len() > READ_BYTES_MAX {

@@ -16,6 +16,7 @@ pub mod hands;
 pub mod locate;
 pub mod project;
 pub mod replay;
+pub mod scrubbing;
 pub mod verify;
 pub mod views;
 

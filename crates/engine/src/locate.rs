@@ -1,6 +1,11 @@
 //! Finding a project's store without starting git: reading a record must not cost more than the
 //! reading. Wherever the layout is not the plain one, git is asked after all.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the user's own repository, as git itself reads it"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 

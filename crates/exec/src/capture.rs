@@ -340,13 +340,17 @@ impl Spilling {
     }
 }
 
-/// Outputs may hold secrets: nobody else reads them.
+/// Outputs may hold secrets: nobody else reads them. What stands there already may be a pipe or a
+/// link of the command's: it is not opened.
 fn create_private(path: &std::path::Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
     File::options()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(path)
 }

@@ -26,6 +26,7 @@ pub mod test_support;
 #[cfg(test)]
 mod tests;
 pub mod types;
+mod untrusted;
 pub mod user;
 mod worktree;
 
@@ -40,5 +41,6 @@ pub use types::{
     Change, Entry, Mode, ObjectFormat, Objects, Oid, RepoPath, TreeListing, apply_changes,
     diff_listings,
 };
+pub use untrusted::{Found, UntrustedDirectory};
 pub use user::{Dirty, Environment, UserRepository};
 pub use worktree::RefusedPath;

@@ -43,6 +43,59 @@ impl ObjectReader {
         self.ask(oid)
     }
 
+    /// Reads an object piece by piece; its type's word, or `None` if the repository does not have
+    /// it.
+    pub(crate) fn read_in_pieces(
+        &mut self,
+        oid: &Oid,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<Option<String>, GitError> {
+        // A process that died meanwhile is seen before anything was handed on.
+        if self.ask_head(oid).is_err() {
+            self.stop();
+        }
+        let pieces = |running: &mut Running, take: &mut dyn FnMut(&[u8])| {
+            running.ask(oid)?;
+            let Some((kind, size)) = read_head(&mut running.output)? else {
+                return Ok(None);
+            };
+            let mut left = size;
+            while left > 0 {
+                let piece = running.output.fill_buf()?;
+                let length = piece.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                if length == 0 {
+                    return Err(std::io::ErrorKind::UnexpectedEof.into());
+                }
+                take(&piece[..length]);
+                running.output.consume(length);
+                left -= length as u64;
+            }
+            running.output.read_exact(&mut [0])?;
+            Ok(Some(kind))
+        };
+        let running = self.start()?;
+        pieces(running, take).map_err(|error| self.stopped_answering(&error))
+    }
+
+    /// Asks for an object's type and size alone.
+    fn ask_head(&mut self, oid: &Oid) -> Result<(), GitError> {
+        let running = self.start()?;
+        let asked = running
+            .input
+            .write_all(format!("info {oid}\n").as_bytes())
+            .and_then(|()| read_head(&mut running.output));
+        asked
+            .map(drop)
+            .map_err(|error| self.stopped_answering(&error))
+    }
+
+    fn stopped_answering(&self, error: &std::io::Error) -> GitError {
+        GitError::unexpected(format!(
+            "git cat-file stopped answering ({error}); it ran on {:?}",
+            self.git
+        ))
+    }
+
     /// Reads many objects in order, asking for the next while the last are on their way.
     pub(crate) fn read_many(
         &mut self,
@@ -82,13 +135,8 @@ impl ObjectReader {
     }
 
     fn ask(&mut self, oid: &Oid) -> Result<Option<Found>, GitError> {
-        let place = self.git.clone();
         let running = self.start()?;
-        answer(running, oid).map_err(|source| {
-            GitError::unexpected(format!(
-                "git cat-file stopped answering ({source}); it ran on {place:?}"
-            ))
-        })
+        answer(running, oid).map_err(|error| self.stopped_answering(&error))
     }
 
     fn start(&mut self) -> Result<&mut Running, GitError> {
@@ -141,14 +189,32 @@ impl Drop for ObjectReader {
     }
 }
 
+impl Running {
+    fn ask(&mut self, oid: &Oid) -> std::io::Result<()> {
+        self.input.write_all(format!("contents {oid}\n").as_bytes())
+    }
+}
+
 fn answer(running: &mut Running, oid: &Oid) -> std::io::Result<Option<Found>> {
-    running
-        .input
-        .write_all(format!("contents {oid}\n").as_bytes())?;
+    running.ask(oid)?;
     read_answer(&mut running.output)
 }
 
 fn read_answer(output: &mut BufReader<ChildStdout>) -> std::io::Result<Option<Found>> {
+    let Some((kind, size)) = read_head(output)? else {
+        return Ok(None);
+    };
+    let mut content = Vec::with_capacity(size as usize + 1);
+    let read = output.take(size + 1).read_to_end(&mut content)?;
+    if read as u64 != size + 1 {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    content.pop();
+    Ok(Some((kind, content)))
+}
+
+/// The type's word and the size of an object; `None` if there is none.
+fn read_head(output: &mut BufReader<ChildStdout>) -> std::io::Result<Option<(String, u64)>> {
     let mut head = String::new();
     if output.read_line(&mut head)? == 0 {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
@@ -162,11 +228,5 @@ fn read_answer(output: &mut BufReader<ChildStdout>) -> std::io::Result<Option<Fo
         .parse()
         .map_err(|_| std::io::Error::other(format!("odd answer {head:?}")))?;
     let kind = words.next().unwrap_or_default().to_owned();
-    let mut content = Vec::with_capacity(size as usize + 1);
-    let read = output.take(size + 1).read_to_end(&mut content)?;
-    if read as u64 != size + 1 {
-        return Err(std::io::ErrorKind::UnexpectedEof.into());
-    }
-    content.pop();
-    Ok(Some((kind, content)))
+    Ok(Some((kind, size)))
 }

@@ -12,8 +12,8 @@ use loopwright_core::digest::Digest;
 use loopwright_core::effect::{Announced, Settlement};
 use loopwright_core::event::{Scrub, Sealed};
 use loopwright_core::experiment::machine::settlement_of;
-use loopwright_core::experiment::results::{Candidate, Ended, Measured, Proposed, Ran};
-use loopwright_core::experiment::{Experiment, Mode};
+use loopwright_core::experiment::results::{Candidate, Ended, Findings, Measured, Proposed, Ran};
+use loopwright_core::experiment::{Experiment, Mode, Named};
 use loopwright_core::ids::{EffectId, LoopName};
 use loopwright_core::metric::{MetricName, Readings, Real};
 use loopwright_core::time::Micros;
@@ -36,7 +36,7 @@ fn ran(tail: String) -> Ran {
         ended: Ended::Exited(0),
         tail,
         output_blob: None,
-        leftovers: Vec::new(),
+        leftovers: Named::default(),
         containment: "pid_namespace".to_owned(),
     }
 }
@@ -57,11 +57,9 @@ impl Hands for MadeUp {
                     changes: 1,
                     paths: vec!["x".to_owned()],
                 }),
-                protected: Vec::new(),
-                shadowing: Vec::new(),
-                refused: Vec::new(),
-                undone: Vec::new(),
-                secrets: Vec::new(),
+                findings: Findings::default(),
+                refused: Named::default(),
+                undone: Named::default(),
                 duplicate_of: None,
                 brief_digest: None,
             })
@@ -73,7 +71,7 @@ impl Hands for MadeUp {
                 ran: ran(format!("m={value}\n")),
                 in_setup: false,
                 readings,
-                touched: Vec::new(),
+                touched: Named::default(),
             };
             settlement_of(&measured)
         };

@@ -3,8 +3,9 @@
 use crate::guard;
 use crate::metric::{Reading, Readings, Real, Refusal};
 
+use super::named::Named;
 use super::outcome::Outcome;
-use super::results::{Ended, Measured, Proposed};
+use super::results::{Ended, Findings, Measured, Proposed};
 use super::rule::{Arm, Judge, Want};
 use super::settings::Settings;
 use super::state::{Conclusion, Line, Origin, Trial};
@@ -122,25 +123,39 @@ fn end(outcome: Outcome, why: impl Into<String>) -> Conclusion {
 }
 
 /// `outcome` where something was found, naming the first and how many more there are.
-fn if_any(found: &[String], outcome: Outcome, words: &str) -> Option<Conclusion> {
-    let first = found.first()?;
-    let names = match found.len() - 1 {
+fn if_any(found: &Named, outcome: Outcome, words: &str) -> Option<Conclusion> {
+    let first = found.first().first()?;
+    let names = match found.count() - 1 {
         0 => first.clone(),
         more => format!("{first} and {more} more"),
     };
     Some(end(outcome, format!("{words}: {names}")))
 }
 
+/// How a trial ends because of what `subject` made a candidate of, whoever that was; none where
+/// nothing speaks against measuring it.
+pub(super) fn after_candidate(subject: &str, findings: &Findings) -> Option<Conclusion> {
+    let secret = "the change holds what looks like a secret";
+    changed_harness(subject, findings)
+        .or_else(|| if_any(&findings.secrets, Outcome::Failed, secret))
+}
+
+fn changed_harness(subject: &str, findings: &Findings) -> Option<Conclusion> {
+    let harness = Outcome::HarnessChanged;
+    let changed = format!("{subject} changed what judges it");
+    let shadows =
+        format!("{subject} added a file that would be imported in place of what judges it");
+    if_any(&findings.protected, harness, &changed)
+        .or_else(|| if_any(&findings.shadowing, harness, &shadows))
+}
+
 /// How a trial ends after its proposal, if it does. What touches the harness is looked at before
 /// anything else, so that a crash can't hide it.
 pub(super) fn after_proposal(proposed: &Proposed, incumbent_tree: &str) -> Option<Conclusion> {
-    let harness = Outcome::HarnessChanged;
-    let changed = "the proposal changed what judges it";
-    let shadows = "the proposal added a file that would be imported in place of what judges it";
+    let subject = "the proposal";
     let refused = "the proposal left something git can't record";
-    let early = if_any(&proposed.protected, harness, changed)
-        .or_else(|| if_any(&proposed.shadowing, harness, shadows))
-        .or_else(|| ended_badly("the proposal", &proposed.ran.ended))
+    let early = changed_harness(subject, &proposed.findings)
+        .or_else(|| ended_badly(subject, &proposed.ran.ended))
         .or_else(|| if_any(&proposed.refused, Outcome::Failed, refused));
     if early.is_some() {
         return early;
@@ -152,8 +167,7 @@ pub(super) fn after_proposal(proposed: &Proposed, incumbent_tree: &str) -> Optio
             "the proposal left the tree as it was",
         ));
     }
-    let secret = "the change holds what looks like a secret";
-    if_any(&proposed.secrets, Outcome::Failed, secret).or_else(|| {
+    after_candidate(subject, &proposed.findings).or_else(|| {
         let of = proposed.duplicate_of?;
         Some(end(
             Outcome::Duplicate,

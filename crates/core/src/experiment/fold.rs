@@ -208,19 +208,20 @@ fn settle_reapplied(state: &mut State, reapplied: Reapplied) {
         })
     };
     match reapplied {
-        Reapplied::Applied { candidate } => {
+        Reapplied::Applied {
+            candidate,
+            findings,
+        } => {
             state.chain_commit = Some(candidate.chain_commit.clone());
-            put_under_test(state, Some(candidate), None);
+            let conclusion = conclude::after_candidate("the change tried again", &findings);
+            put_under_test(state, Some(candidate), conclusion);
         }
         Reapplied::NoChange => {
             let why = "the incumbent holds this change already".to_owned();
             put_under_test(state, None, conclusion(Outcome::NoChange, why));
         }
         Reapplied::Conflict { paths } => {
-            let why = format!(
-                "it no longer applies to the incumbent: {}",
-                paths.join(", ")
-            );
+            let why = format!("it no longer applies to the incumbent: {paths}");
             put_under_test(state, None, conclusion(Outcome::Conflict, why));
         }
     }
@@ -289,8 +290,13 @@ fn settle_keep(state: &mut State, kept: Kept) {
             trial.commit = Some(commit);
             trial.commit_note = note;
         }
-        Kept::Rewritten { candidate } if trial.rewrites == 0 => {
-            // What the hook made of the change is another change: it is measured like one.
+        Kept::Rewritten {
+            candidate,
+            findings,
+        } if trial.rewrites == 0 => {
+            // What the hook made of the change is another change: it is examined and measured like
+            // one.
+            trial.conclusion = conclude::after_candidate("the commit hook", &findings);
             state.chain_commit = Some(candidate.chain_commit.clone());
             trial.candidate = Some(candidate);
             trial.rewrites = 1;

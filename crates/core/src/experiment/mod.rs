@@ -10,6 +10,7 @@ mod decide;
 mod events;
 mod fold;
 pub mod machine;
+mod named;
 pub mod outcome;
 pub mod results;
 pub mod rule;
@@ -20,6 +21,7 @@ mod wanted;
 
 pub use events::{Decided, SegmentStarted, Taken, TargetChecked, kind};
 pub use machine::Experiment;
+pub use named::{NAMES_MAX, Named};
 pub use outcome::Outcome;
 pub use settings::{Caps, HarnessStart, Mode, RetryOf, Settings};
 pub use state::State;

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::metric::Readings;
 
+use super::named::Named;
+
 /// How a command ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -63,8 +65,8 @@ pub struct Ran {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_blob: Option<Digest>,
     /// Processes it left behind, which were ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub leftovers: Vec<String>,
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub leftovers: Named,
     /// How its processes were contained.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub containment: String,
@@ -86,6 +88,28 @@ pub struct Candidate {
     pub paths: Vec<String>,
 }
 
+/// What an examination of a candidate's changes found against it. Whoever made the candidate (a
+/// proposal, an old trial that is tried again, the user's commit hook), it goes through the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Findings {
+    /// Protected files and declared inputs that it changes.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub protected: Named,
+    /// New files that would be imported in place of what judges it.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub shadowing: Named,
+    /// Files that hold what looks like a secret, which was not there before.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub secrets: Named,
+}
+
+impl Findings {
+    /// Whether nothing speaks against it.
+    pub fn is_empty(&self) -> bool {
+        self.protected.is_empty() && self.shadowing.is_empty() && self.secrets.is_empty()
+    }
+}
+
 /// What a proposal came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -95,21 +119,15 @@ pub struct Proposed {
     /// What it left, if it differs from the incumbent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidate: Option<Candidate>,
-    /// Protected files it changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub protected: Vec<String>,
-    /// New files that would be imported in place of what judges it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shadowing: Vec<String>,
+    /// What speaks against it.
+    #[serde(flatten)]
+    pub findings: Findings,
     /// What git can't record, with the reason.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refused: Vec<String>,
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub refused: Named,
     /// What it did to the user's repository and was undone (in place only).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub undone: Vec<String>,
-    /// Files that hold what looks like a secret.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub secrets: Vec<String>,
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub undone: Named,
     /// The trial that had the same tree in this segment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate_of: Option<u64>,
@@ -130,8 +148,8 @@ pub struct Measured {
     /// The readings, by metric.
     pub readings: Readings,
     /// Protected files and links that the command changed.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub touched: Vec<String>,
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub touched: Named,
 }
 
 /// What committing a kept change came to.
@@ -150,6 +168,9 @@ pub enum Kept {
     Rewritten {
         /// What the hook made of it.
         candidate: Candidate,
+        /// What speaks against that.
+        #[serde(default, skip_serializing_if = "Findings::is_empty")]
+        findings: Findings,
     },
     /// The user's git refused (in place only).
     Refused {
@@ -171,12 +192,39 @@ pub enum Reapplied {
     Applied {
         /// The tree to be measured.
         candidate: Candidate,
+        /// What speaks against it.
+        #[serde(default, skip_serializing_if = "Findings::is_empty")]
+        findings: Findings,
     },
     /// It makes no difference to the incumbent any more.
     NoChange,
     /// It doesn't apply.
     Conflict {
         /// Where.
-        paths: Vec<String>,
+        paths: Named,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn findings_stand_in_the_record_beside_what_else_a_proposal_came_to() {
+        let recorded = json!({
+            "ran": {"ended": {"exited": 0}},
+            "protected": ["eval/score.sh"],
+            "secrets": {"first": ["a"], "count": 60_000},
+            "duplicate_of": 3,
+        });
+        let proposed: Proposed = serde_json::from_value(recorded.clone()).unwrap();
+        assert_eq!(proposed.findings.protected.first(), ["eval/score.sh"]);
+        assert_eq!(proposed.findings.secrets.count(), 60_000);
+        assert_eq!(serde_json::to_value(&proposed).unwrap(), recorded);
+        let mut unknown = recorded;
+        unknown["later"] = json!(1);
+        assert!(serde_json::from_value::<Proposed>(unknown).is_err());
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! A measurement prints its numbers, or writes them to a result file. This module reads both without
 //! I/O of its own: [`Scanner`] is fed the merged output chunk by chunk and keeps only the current
-//! line; [`from_result_file`] reads a file's bytes; [`combine`] lets the file win. What comes out is
+//! line; [`from_result_file`] reads a file's bytes; [`combine`] puts both together. What comes out is
 //! one [`Reading`] per [`MetricName`]: a [`Real`] or a typed [`Refusal`] that quotes the lines it is
 //! about. Nothing here guesses: prose that happens to hold the name is no match, and a value that is
 //! not a plain number is refused rather than cut down to one.
@@ -26,7 +26,7 @@ mod tests;
 
 pub use name::{MetricName, NameError};
 pub use near::near_names;
-pub use readings::{Reading, Readings, combine, from_result_file};
+pub use readings::{Precedence, Reading, Readings, combine, from_result_file, unreadable_file};
 pub use real::{Real, RealError};
 pub use refusal::Refusal;
 pub use scanner::Scanner;

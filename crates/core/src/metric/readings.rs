@@ -112,27 +112,83 @@ pub fn from_result_file(bytes: &[u8], names: &[MetricName], strict: bool) -> Rea
     scanner.finish()
 }
 
-/// Puts the two sources together: where the result file says anything about a metric, even something
-/// unusable, the output is not looked at.
-pub fn combine(result_file: Option<Readings>, output: Readings) -> Readings {
+/// A result file of which nothing can be known, and why.
+pub fn unreadable_file(names: &[MetricName], why: &str) -> Readings {
+    let refusal = || Refusal::Malformed {
+        line: why.to_owned(),
+    };
+    names
+        .iter()
+        .map(|name| (name.clone(), refusal().into()))
+        .collect()
+}
+
+/// Which source counts where the result file and the output say different things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precedence {
+    /// The file: it was named as the place of the number.
+    File,
+    /// Neither: two different numbers contradict each other.
+    Agreement,
+    /// Neither, also where the output's is no usable number.
+    Strict,
+}
+
+/// Puts the two sources together: where only one says anything about a metric, even something
+/// unusable, that is it; where both do and differ, `precedence` says what comes of it.
+pub fn combine(
+    result_file: Option<Readings>,
+    output: Readings,
+    precedence: Precedence,
+) -> Readings {
     let Some(mut combined) = result_file else {
         return output;
     };
     for (name, from_output) in output {
+        let from_file = combined.get(name.as_str());
         let silent = matches!(
-            combined.get(name.as_str()),
+            from_file,
             None | Some(Reading::Refused(Refusal::Missing { .. }))
         );
         if !silent {
+            if let Some(contradiction) =
+                from_file.and_then(|file| contradiction(&name, file, &from_output, precedence))
+            {
+                combined.insert(name, contradiction);
+            }
             continue;
         }
-        let hints_kept =
-            is_missing_without_hints(&from_output) && combined.get(name.as_str()).is_some();
+        let hints_kept = is_missing_without_hints(&from_output) && from_file.is_some();
         if !hints_kept {
             combined.insert(name, from_output);
         }
     }
     combined
+}
+
+/// The refusal where what the file says can't stand beside what the output says.
+fn contradiction(
+    name: &MetricName,
+    file: &Reading,
+    output: &Reading,
+    precedence: Precedence,
+) -> Option<Refusal> {
+    let said = |reading: &Reading, place: &str| match reading {
+        Reading::Value(value) => format!("{name}={value} in the {place}"),
+        Reading::Refused(refusal) => format!("{refusal} in the {place}"),
+    };
+    let differ = match (file, output) {
+        // What can't be used stands for itself: no number came of it.
+        (Reading::Refused(_), _) | (_, Reading::Refused(Refusal::Missing { .. })) => false,
+        (_, Reading::Refused(_)) => precedence == Precedence::Strict,
+        (Reading::Value(file), Reading::Value(output)) => {
+            precedence != Precedence::File && file != output
+        }
+    };
+    differ.then(|| Refusal::Ambiguous {
+        first: said(output, "output"),
+        second: said(file, "result file"),
+    })
 }
 
 /// Whether a reading only says "missing": then the file's own hints are worth more.

@@ -15,6 +15,7 @@
 
 mod names;
 mod pass;
+mod pieces;
 mod private_key;
 mod secrets;
 mod shapes;
@@ -25,6 +26,7 @@ mod tests;
 
 pub use names::is_secret_name;
 pub use pass::Finding;
+pub use pieces::Pieces;
 pub use secrets::{SHORTEST_KNOWN_BYTES, Secrets};
 
 /// The version of the rules. Raised whenever a text may come out differently.

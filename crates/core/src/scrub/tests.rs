@@ -413,3 +413,54 @@ proptest! {
         prop_assert_eq!(scrub(&words), (words, 0));
     }
 }
+
+/// What comes out in pieces is what comes out whole, wherever a secret lies.
+#[test]
+fn secrets_across_the_ends_of_pieces_are_found() {
+    let known = "line one of it\nand line two";
+    let secrets = Secrets::from_values([known]);
+    let (held_max, margin) = (2000, 600);
+    let long = format!("Authorization: Bearer {}", random(40));
+    let all = [armoured("RSA PRIVATE KEY"), known.to_owned(), long];
+    for secret in &all {
+        // Without ends of lines, too.
+        for filler in ["some words of a log\n", "data,data,data,", " "] {
+            for before in (900..2100).step_by(7) {
+                let mut text: String = filler.chars().cycle().take(before).collect();
+                text.push(' ');
+                text.push_str(secret);
+                text.push(' ');
+                text.extend(filler.chars().cycle().take(3000));
+                let (whole, count) = secrets.scrub_text(&text);
+                assert_eq!(count, 1, "{text}");
+                let mut clean = Vec::new();
+                let mut pieces = Pieces::with_bounds(&secrets, held_max, margin);
+                let mut take =
+                    |piece: &[u8]| clean.extend_from_slice(&secrets.scrub_bytes(piece).0);
+                for part in text.as_bytes().chunks(333) {
+                    pieces.feed(part, &mut take);
+                }
+                pieces.finish(&mut take);
+                assert_eq!(
+                    String::from_utf8(clean).unwrap(),
+                    whole,
+                    "{before} {filler:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_no_line_and_no_secret_ends_is_cut_all_the_same() {
+    let secrets = Secrets::default();
+    let token = format!("sk-{}", random(10_000));
+    let mut pieces = Pieces::with_bounds(&secrets, 1000, 300);
+    let mut taken = Vec::new();
+    pieces.feed(token.as_bytes(), &mut |piece| {
+        assert!(piece.len() <= 1000 && !piece.is_empty());
+        taken.extend_from_slice(piece);
+    });
+    pieces.finish(&mut |piece| taken.extend_from_slice(piece));
+    assert_eq!(taken, token.as_bytes());
+}

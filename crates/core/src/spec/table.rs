@@ -175,8 +175,9 @@ pub const SETTINGS: &[Setting] = &[
         None,
         Class::Harness,
         "The file of the checkout the measuring command writes its numbers to. \
-         `$LOOPWRIGHT_RESULT` names it; without this setting, a private file outside the \
-         checkout.",
+         `$LOOPWRIGHT_RESULT` names it. What it says counts, whatever the output says. Without this \
+         setting it is a private file outside the checkout, and where it and the output say \
+         different numbers, neither counts.",
         "\"result.json\"",
     ),
     by_flag(
@@ -185,8 +186,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Switch,
         Some("false"),
         Class::Harness,
-        "Refuse a measurement that prints different values of the metric, instead of taking the \
-         last.",
+        "Refuse a measurement that says different values of the metric, in its output, its result \
+         file or the two together, instead of taking the last.",
         "true",
     ),
     by_flag(

@@ -1,6 +1,6 @@
 //! Guards in the machine: held at every keep against the incumbent and the baseline.
 
-use loopwright_core::experiment::results::Kept;
+use loopwright_core::experiment::results::{Findings, Kept};
 use loopwright_core::metric::{MetricName, Refusal};
 use serde_json::{Value, json};
 
@@ -118,7 +118,10 @@ scenarios! {
         let baseline = [("m", 10.0), ("size", 100.0), ("acc", 0.95)];
         let mut bench = guarded(size_and_accuracy(), threshold(false), &baseline);
         bench.propose("a").measured(measured(&[("m", 5.0), ("size", 100.0), ("acc", 0.95)]));
-        bench.kept(Kept::Rewritten { candidate: candidate("c") });
+        bench.kept(Kept::Rewritten {
+            candidate: candidate("c"),
+            findings: Findings::default(),
+        });
         assert_eq!(bench.waits_for(), "t1/measure/candidate/2");
         bench.measured(measured(&[("m", 6.0), ("size", 104.0), ("acc", 0.95)])).commit("k1");
         let body = decided(&bench, "kept", "6 beat 10");

@@ -7,8 +7,8 @@ use loopwright_core::batch::{Batch, BatchHeader};
 use loopwright_core::canonical::to_canonical;
 use loopwright_core::digest::Digest;
 use loopwright_core::event::{Event, Sealed, id_of};
-use loopwright_core::experiment::results::{Ended, Kept, Measured};
-use loopwright_core::experiment::{Experiment, Mode, RetryOf};
+use loopwright_core::experiment::results::{Ended, Findings, Kept, Measured};
+use loopwright_core::experiment::{Experiment, Mode, Named, RetryOf};
 use loopwright_core::ids::RunId;
 use loopwright_core::replay::{Replay, ReplayError};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ fn threshold_history() -> Bench {
     };
     bench.propose("d").measured(failed);
     let mut touched = proposed("e");
-    touched.protected = vec!["eval/score.py".to_owned()];
+    touched.findings.protected = Named::from_iter(["eval/score.py"]);
     bench.proposed(touched).ended("finished");
     let retry = RetryOf {
         trial: 2,
@@ -65,6 +65,7 @@ fn threshold_history() -> Bench {
     bench.begin(|caps| caps.mode = Mode::Retry(retry));
     bench.settle("reapply", json!({"applied": {"candidate": candidate("f")}}));
     bench.measured(reading(8.5, 104.0)).kept(Kept::Rewritten {
+        findings: Findings::default(),
         candidate: candidate("g"),
     });
     bench

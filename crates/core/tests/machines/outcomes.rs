@@ -1,6 +1,7 @@
 //! Every way a trial can end, with the decision that is recorded for it.
 
-use loopwright_core::experiment::results::{Ended, Kept, Measured, Proposed};
+use loopwright_core::experiment::Named;
+use loopwright_core::experiment::results::{Ended, Findings, Kept, Measured, Proposed};
 use loopwright_core::metric::{MetricName, Refusal};
 use serde_json::{Value, json};
 
@@ -21,6 +22,18 @@ fn decision(changes: Value) -> Value {
         }
     }
     body
+}
+
+fn named(names: &[&str]) -> Named {
+    names.iter().copied().collect()
+}
+
+/// What the user's commit hook made of a change, with nothing to say against it.
+fn rewritten(tree: &str) -> Kept {
+    Kept::Rewritten {
+        candidate: candidate(tree),
+        findings: Findings::default(),
+    }
 }
 
 #[track_caller]
@@ -213,7 +226,7 @@ scenarios! {
     fn a_proposal_that_touches_the_referee_is_named_before_its_crash() {
         let touched = |proposed: &mut Proposed| {
             proposed.ran = ran(Ended::Exited(3));
-            proposed.protected = vec!["eval/score.py".to_owned(), "eval/data".to_owned()];
+            proposed.findings.protected = named(&["eval/score.py", "eval/data"]);
         };
         after_proposal(touched, json!({
             "outcome": "harness_changed",
@@ -222,7 +235,7 @@ scenarios! {
     }
 
     fn a_proposal_that_shadows_an_import_is_named() {
-        let shadowed = |proposed: &mut Proposed| proposed.shadowing = vec!["json.py".to_owned()];
+        let shadowed = |proposed: &mut Proposed| proposed.findings.shadowing = named(&["json.py"]);
         after_proposal(shadowed, json!({
             "outcome": "harness_changed",
             "why": "the proposal added a file that would be imported in place of what judges it: json.py",
@@ -231,7 +244,7 @@ scenarios! {
 
     fn a_proposal_git_can_not_record_is_failed() {
         let refused = |proposed: &mut Proposed| {
-            proposed.refused = vec!["pipe: a named pipe".to_owned()];
+            proposed.refused = named(&["pipe: a named pipe"]);
         };
         after_proposal(refused, json!({
             "outcome": "failed", "why": "the proposal left something git can't record: pipe: a named pipe",
@@ -239,7 +252,7 @@ scenarios! {
     }
 
     fn a_change_that_holds_a_secret_is_not_measured() {
-        let secret = |proposed: &mut Proposed| proposed.secrets = vec![".env".to_owned()];
+        let secret = |proposed: &mut Proposed| proposed.findings.secrets = named(&[".env"]);
         let bench = after_proposal(secret, json!({
             "outcome": "failed", "why": "the change holds what looks like a secret: .env",
         }));
@@ -284,7 +297,7 @@ scenarios! {
 
     fn a_measurement_that_touches_the_referee_is_named() {
         after_measurement(
-            |measured| measured.touched = vec!["eval/score.py".to_owned()],
+            |measured| measured.touched = Named::from_iter(["eval/score.py"]),
             "harness_changed",
             "the measurement changed what judges it: eval/score.py",
         )
@@ -359,7 +372,7 @@ scenarios! {
 
     fn what_a_commit_hook_rewrote_is_measured_and_kept() {
         let mut bench = Bench::with_baseline(json!({}));
-        bench.propose("b").measure(5.0).kept(Kept::Rewritten { candidate: candidate("c") });
+        bench.propose("b").measure(5.0).kept(rewritten("c"));
         assert_eq!(bench.waits_for(), "t1/measure/candidate/2");
         bench.measure(9.0);
         assert_eq!(bench.waits_for(), "t1/keep/2");
@@ -373,7 +386,7 @@ scenarios! {
 
     fn what_a_commit_hook_made_worse_is_reverted() {
         let mut bench = Bench::with_baseline(json!({}));
-        bench.propose("b").measure(5.0).kept(Kept::Rewritten { candidate: candidate("c") });
+        bench.propose("b").measure(5.0).kept(rewritten("c"));
         bench.measure(77.0);
         decided(&bench, json!({
             "outcome": "reverted", "why": "77 did not beat 10 (lower is better)", "value": "77",
@@ -385,7 +398,7 @@ scenarios! {
     /// The first reading of a rewritten tree is no repetition.
     fn what_a_commit_hook_broke_is_failed() {
         let mut bench = Bench::with_baseline(json!({}));
-        bench.propose("b").measure(5.0).kept(Kept::Rewritten { candidate: candidate("c") });
+        bench.propose("b").measure(5.0).kept(rewritten("c"));
         bench.measured(Measured { ran: ran(Ended::Exited(1)), ..measured(&[]) });
         decided(&bench, json!({
             "outcome": "failed", "why": "the measurement exited with status 1", "tree": "c",
@@ -396,12 +409,28 @@ scenarios! {
 
     fn a_hook_that_never_rests_is_not_kept() {
         let mut bench = Bench::with_baseline(json!({}));
-        bench.propose("b").measure(5.0).kept(Kept::Rewritten { candidate: candidate("c") });
-        bench.measure(6.0).kept(Kept::Rewritten { candidate: candidate("d") });
+        bench.propose("b").measure(5.0).kept(rewritten("c"));
+        bench.measure(6.0).kept(rewritten("d"));
         decided(&bench, json!({
             "outcome": "failed", "value": "6", "values": {"m": "6"}, "tree": "c",
             "why": "the commit hook rewrote the change again after it was measured",
             "readings": read(&[5.0, 6.0]),
+        }));
+        bench
+    }
+
+    /// What it made of the change goes through the same examination as a proposal.
+    fn a_commit_hook_that_touches_the_referee_is_named() {
+        let mut bench = Bench::with_baseline(json!({}));
+        let findings = Findings {
+            protected: Named::from_iter(["eval/score.py"]),
+            ..Findings::default()
+        };
+        bench.propose("b").measure(5.0);
+        bench.kept(Kept::Rewritten { candidate: candidate("c"), findings });
+        decided(&bench, json!({
+            "outcome": "harness_changed", "tree": "c", "readings": read(&[5.0]),
+            "why": "the commit hook changed what judges it: eval/score.py",
         }));
         bench
     }

@@ -1,7 +1,7 @@
 //! What changes between invocations: the harness, the branch, what an invocation is for.
 
-use loopwright_core::experiment::results::Reapplied;
-use loopwright_core::experiment::{Caps, Mode, RetryOf};
+use loopwright_core::experiment::results::{Findings, Reapplied};
+use loopwright_core::experiment::{Caps, Mode, Named, RetryOf};
 use loopwright_core::ids::BranchName;
 use serde_json::json;
 
@@ -33,6 +33,33 @@ fn with_a_rejected_trial() -> Bench {
         .measure(10.0)
         .propose("a")
         .measure(11.0);
+    bench
+}
+
+fn applied(tree: &str) -> Reapplied {
+    Reapplied::Applied {
+        candidate: candidate(tree),
+        findings: Findings::default(),
+    }
+}
+
+/// An old change that applies, but against which something speaks.
+fn tried_again(findings: Findings, outcome: &str, why: &str) -> Bench {
+    let mut bench = with_a_rejected_trial();
+    let candidate = candidate("a2");
+    bench.begin(|caps| caps.mode = again(1));
+    bench
+        .reapplied(Reapplied::Applied {
+            candidate,
+            findings,
+        })
+        .ended("finished");
+    let body = bench.bodies("trial.decided").pop().unwrap();
+    assert_eq!(
+        (&body["outcome"], &body["why"]),
+        (&json!(outcome), &json!(why))
+    );
+    assert_eq!(bench.announced("measure"), 2, "it was measured");
     bench
 }
 
@@ -138,7 +165,7 @@ scenarios! {
         let mut bench = with_a_rejected_trial();
         bench.begin(|caps| caps.mode = again(1));
         assert_eq!(bench.waits_for(), "t2/reapply");
-        bench.reapplied(Reapplied::Applied { candidate: candidate("a2") }).measure(9.0);
+        bench.reapplied(applied("a2")).measure(9.0);
         bench.commit("k1").ended("finished");
         let body = bench.bodies("trial.decided").pop().unwrap();
         assert_eq!(body["origin"], json!({"retry": {"of": 1}}));
@@ -147,13 +174,39 @@ scenarios! {
 
     fn a_trial_that_no_longer_applies_is_a_conflict() {
         let mut bench = with_a_rejected_trial();
-        let paths = vec!["x".to_owned(), "y".to_owned()];
+        let paths = Named::from_iter(["x", "y"]);
         bench.begin(|caps| caps.mode = again(1)).reapplied(Reapplied::Conflict { paths });
         bench.ended("finished");
         let body = bench.bodies("trial.decided").pop().unwrap();
         assert_eq!(body["outcome"], "conflict");
         assert_eq!(body["why"], "it no longer applies to the incumbent: x, y");
         bench
+    }
+
+    /// Trying again is no way round the examination.
+    fn an_old_change_that_touches_the_referee_is_not_measured() {
+        let findings = Findings {
+            protected: Named::from_iter(["run.sh"]),
+            ..Findings::default()
+        };
+        tried_again(findings, "harness_changed", "the change tried again changed what judges it: run.sh")
+    }
+
+    fn an_old_change_that_shadows_an_import_is_not_measured() {
+        let findings = Findings {
+            shadowing: Named::from_iter(["json.py"]),
+            ..Findings::default()
+        };
+        let why = "the change tried again added a file that would be imported in place of what judges it: json.py";
+        tried_again(findings, "harness_changed", why)
+    }
+
+    fn an_old_change_that_holds_a_secret_is_not_measured() {
+        let findings = Findings {
+            secrets: Named::from_iter([".env"]),
+            ..Findings::default()
+        };
+        tried_again(findings, "failed", "the change holds what looks like a secret: .env")
     }
 
     fn a_trial_whose_change_is_in_already_is_no_change() {
@@ -173,7 +226,7 @@ scenarios! {
         // Resumed in run mode it is finished as what it is.
         bench.begin(|caps| caps.trials = Some(1));
         assert_eq!(bench.in_flight().unwrap().1, 2);
-        bench.reapplied(Reapplied::Applied { candidate: candidate("a2") }).measure(12.0);
+        bench.reapplied(applied("a2")).measure(12.0);
         bench.ended("finished");
         bench
     }

@@ -3,7 +3,7 @@
 use loopwright_core::experiment::Mode;
 use loopwright_core::experiment::RetryOf;
 use loopwright_core::experiment::machine::settlement_of;
-use loopwright_core::experiment::results::{Ended, Measured, Reapplied};
+use loopwright_core::experiment::results::{Ended, Findings, Measured, Reapplied};
 use serde_json::{Value, json};
 
 use crate::scenario::scenarios;
@@ -123,7 +123,10 @@ scenarios! {
         bench.propose("a").measure(0.4).interrupt();
         let retry = RetryOf { trial: 1, commit: "commit-of-a".to_owned() };
         bench.begin(|caps| caps.mode = Mode::Retry(retry)).propose("b").measure(0.3);
-        bench.reapplied(Reapplied::Applied { candidate: candidate("a2") });
+        bench.reapplied(Reapplied::Applied {
+            candidate: candidate("a2"),
+            findings: Findings::default(),
+        });
         bench.measure(1.0).commit("k1").confirm(1.0).ended("target_reached");
         assert_eq!(bench.outcomes(), ["kept", "reverted", "reverted", "kept"]);
         bench

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use loopwright_core::digest::Digest;
 use loopwright_core::experiment::machine::settlement_of;
-use loopwright_core::experiment::results::{Ended, Kept, Measured, Proposed, Reapplied};
+use loopwright_core::experiment::results::{Ended, Findings, Kept, Measured, Proposed, Reapplied};
 use loopwright_core::experiment::state::Origin;
-use loopwright_core::experiment::{Decided, Settings, kind};
+use loopwright_core::experiment::{Decided, Named, Settings, kind};
 use loopwright_core::kernel::{self, kind as kernel_kind};
 use loopwright_core::metric::{MetricName, Real, Refusal};
 use loopwright_core::spec::Goal;
@@ -43,10 +43,11 @@ pub fn answer(dice: &mut Dice, path: &str) -> Value {
         Some("reapply") => settlement_of(&match dice.throw(4) {
             0 => Reapplied::NoChange,
             1 => Reapplied::Conflict {
-                paths: vec!["x".to_owned()],
+                paths: Named::from_iter(["x"]),
             },
             _ => Reapplied::Applied {
                 candidate: candidate(&format!("tree-of-{path}")),
+                findings: findings(dice),
             },
         }),
         Some("keep") => settlement_of(&match dice.throw(8) {
@@ -58,6 +59,7 @@ pub fn answer(dice: &mut Dice, path: &str) -> Value {
             },
             2 | 3 => Kept::Rewritten {
                 candidate: candidate(&format!("tree-of-{path}")),
+                findings: findings(dice),
             },
             _ => Kept::Committed {
                 commit: format!("commit-of-{path}"),
@@ -68,15 +70,28 @@ pub fn answer(dice: &mut Dice, path: &str) -> Value {
     }
 }
 
+/// Mostly nothing speaks against what was not proposed just now.
+fn findings(dice: &mut Dice) -> Findings {
+    let mut findings = Findings::default();
+    let file = Named::from_iter(["x"]);
+    match dice.throw(12) {
+        0 => findings.protected = file,
+        1 => findings.shadowing = file,
+        2 => findings.secrets = file,
+        _ => {}
+    }
+    findings
+}
+
 fn a_proposal(dice: &mut Dice, path: &str) -> Proposed {
     let mut result = proposed(&format!("tree-of-{path}"));
-    let file = vec!["x".to_owned()];
+    let file = Named::from_iter(["x"]);
     match dice.throw(20) {
         0 => result.candidate = None,
-        1 => result.protected = file,
-        2 => result.shadowing = file,
+        1 => result.findings.protected = file,
+        2 => result.findings.shadowing = file,
         3 => result.refused = file,
-        4 => result.secrets = file,
+        4 => result.findings.secrets = file,
         5 => result.duplicate_of = Some(0),
         6 => result.ran = ran(Ended::Exited(1)),
         7 => result.ran = ran(Ended::TimedOut { limit_us: 1 }),
@@ -93,7 +108,7 @@ fn a_measurement(dice: &mut Dice) -> Measured {
     match dice.throw(24) {
         0 => result.ran = ran(Ended::Exited(1)),
         1 => result.ran = ran(Ended::Signaled(9)),
-        2 => result.touched = vec!["x".to_owned()],
+        2 => result.touched = Named::from_iter(["x"]),
         3 => result.readings.insert(name, Refusal::missing()),
         4 => result.readings.insert(name, Refusal::NotFinite { line }),
         5 => result = measured(&[("m", value)]),

@@ -4,9 +4,11 @@
 //! stands in the way of that: a driver works away from the checkout, unless it was asked to work in
 //! place, and then it has the checkout to itself.
 
+use loopwright_core::event::Scrub;
 use loopwright_core::experiment::Experiment;
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::{OperatorAct, kind as kernel_kind};
+use loopwright_core::scrub;
 use loopwright_core::turn::{Given, Run, Turn};
 use loopwright_git::{Adopted, ObjectStore, UserBranch, adopt_branch, adopt_candidate};
 use loopwright_record::{Holder, Lease, LeaseError, OpenMode, Store, Terms};
@@ -18,6 +20,7 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::views::{LISTING, trial_that_is_there};
 
+use super::environment::known_secrets;
 use super::fence::take_checkout;
 use super::request::KEYS;
 
@@ -198,21 +201,26 @@ fn result_of(adopted: &Adopted) -> Value {
     }
 }
 
-/// Records a person's act as a batch of its own.
+/// Records a person's act as a batch of its own; a hook's words may stand in it.
 fn record(
     store: &mut Store,
     run: &RunId,
     epoch: u64,
     act: &str,
-    arguments: Value,
+    mut arguments: Value,
 ) -> Result<(), EngineError> {
+    let values = known_secrets().scrub_json(&mut arguments) as u64;
     let mut run: Run<Experiment> = loopwright_record::load(store, run)?;
     let act = OperatorAct {
         act: act.to_owned(),
         arguments,
     };
     let mut turn = Turn::new(&mut run, now(), epoch);
-    turn.give(Given::new(kernel_kind::OPERATOR_ACT, &act))
+    let scrub = Scrub {
+        rules: scrub::RULES_VERSION,
+        values,
+    };
+    turn.give(Given::new(kernel_kind::OPERATOR_ACT, &act).scrubbed(scrub))
         .map_err(DriveError::Turn)?;
     let outcome = turn.finish().map_err(DriveError::Turn)?;
     if let Some(batch) = &outcome.batch {

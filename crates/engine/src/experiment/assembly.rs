@@ -1,14 +1,12 @@
 //! Assembling what an invocation works with: the loop's branch in the user's repository, the site
 //! of proposals, the workshop, and what keeps the lease.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loopwright_core::experiment::{Experiment, HarnessStart};
 use loopwright_core::ids::RunId;
 use loopwright_core::metric::MetricName;
-use loopwright_core::scrub::Secrets;
 use loopwright_core::spec::{ExperimentSpec, Pattern};
 use loopwright_core::turn::Run;
 use loopwright_git::arms::{ArmRules, Arms, ArmsError, Patterns};
@@ -22,6 +20,7 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::views::History;
 
+use super::environment::known_secrets;
 use super::fence::Fence;
 use super::keep::publish_over;
 use super::request::KEYS;
@@ -153,6 +152,7 @@ impl Session {
         run: &RunId,
         branch: UserBranch,
         fence: Fence,
+        judging: Oid,
     ) -> Result<Workshop, EngineError> {
         let spec = self.request.spec.clone();
         let rules = ArmRules {
@@ -160,15 +160,7 @@ impl Session {
             links: self.links.iter().map(|link| link.link.clone()).collect(),
         };
         let (work, arms) = open_arms(self.project.work_of(run), fence.epoch(), rules)?;
-        let desk = work.join("desk");
-        fs::create_dir_all(&desk).map_err(EngineError::io(format!("make {}", desk.display())))?;
-        let environment = std::env::vars_os().map(|(name, value)| {
-            (
-                name.to_string_lossy().into_owned(),
-                value.to_string_lossy().into_owned(),
-            )
-        });
-        let secrets = Arc::new(Secrets::new(environment));
+        let secrets = Arc::new(known_secrets());
         let objects = ObjectStore::open_or_create(&self.project.objects(), &self.project.user)?;
         let objects = std::mem::replace(&mut self.objects, objects);
         let mut reader = Store::open(&self.project.store, OpenMode::Read)?;
@@ -179,12 +171,13 @@ impl Session {
             objects,
             arms,
             links: self.links.clone(),
+            links_are_changed: false,
             runner: CommandRunner {
                 supervisor: self.request.supervisor.clone(),
                 running: self.store.running().clone(),
                 blobs: self.store.blobs().clone(),
                 secrets: secrets.clone(),
-                spill_folder: desk.clone(),
+                work: work.clone(),
                 output_bytes_max: spec.max_output_bytes,
             },
             reader,
@@ -192,8 +185,10 @@ impl Session {
             secrets,
             identity: self.identity.clone(),
             branch,
-            desk,
+            work,
             protected: spec.protected(),
+            judging,
+            proposed: None,
             setup_inputs: Patterns::parse(&texts(&spec.setup_inputs))?,
             metrics: metrics_of(&spec),
             history: History::default(),
@@ -202,6 +197,19 @@ impl Session {
         workshop.metrics.dedup();
         Ok(workshop)
     }
+}
+
+/// The tree whose protected files judge what this invocation measures: the segment's, or that of the
+/// one which starts now.
+pub(super) fn judging_tree(
+    run: &Run<Experiment>,
+    harness: &HarnessStart,
+) -> Result<Oid, EngineError> {
+    let segment = run.state.as_ref().and_then(|state| state.segment.as_ref());
+    let goes_on = segment.filter(|segment| segment.harness == harness.digest);
+    Ok(goes_on
+        .map_or(&harness.tree, |segment| &segment.tree)
+        .parse()?)
 }
 
 /// How the folders begin in which whoever took a run over by force works.
@@ -224,7 +232,7 @@ fn open_arms(work: PathBuf, epoch: u64, rules: ArmRules) -> Result<(PathBuf, Arm
 /// Removes the folders of those who once took the run over and are gone. The lease is ours and what
 /// they left running was ended; one who only sleeps still has its arms open, and keeps its folder.
 fn sweep_taken_over(work: &Path) {
-    for entry in fs::read_dir(work).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(work).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(TAKEN_OVER) {
             continue;
         }

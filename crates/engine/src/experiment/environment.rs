@@ -3,16 +3,21 @@
 //! Of git's own variables none is handed on that says where a repository, its index or its objects
 //! are: a `GIT_DIR` of the caller's would make a proposal's git work on the user's repository. Who
 //! the user is and where their settings are is handed on.
+//!
+//! Of our own variables a command gets those that are meant for it. Those in our environment are an
+//! outer loop's, whose measurement we may be: its `LOOPWRIGHT_RESULT` is none of our proposer's
+//! business. What is named in `pass_env` is handed on all the same.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-use loopwright_core::spec::{EnvPolicy, ExperimentSpec};
+use loopwright_core::scrub::Secrets;
+use loopwright_core::spec::ExperimentSpec;
 use loopwright_exec::Environment;
 
-/// Our own variables that are meant for us and not for commands.
-const OUR_OWN: [&str; 3] = ["LOOPWRIGHT_STORE", "LOOPWRIGHT_WORK", "LOOPWRIGHT_CRASH"];
+/// What our own variables begin with.
+const OUR_OWN: &str = "LOOPWRIGHT_";
 
 /// Git's variables that belong to one repository (`git rev-parse --local-env-vars`, and a few more).
 const OF_A_REPOSITORY: [&str; 19] = [
@@ -50,9 +55,12 @@ pub fn environment(
     };
     for (name, value) in std::env::vars_os() {
         let text = name.to_string_lossy();
-        let ours = OUR_OWN.contains(&&*text) || OF_A_REPOSITORY.contains(&&*text);
-        let policy = spec.env_policy;
-        if !ours && (policy == EnvPolicy::Inherit || spec.passes_variable(&text)) {
+        let passed = if text.starts_with(OUR_OWN) {
+            spec.pass_env.iter().any(|wanted| *wanted == text)
+        } else {
+            !OF_A_REPOSITORY.contains(&&*text) && spec.passes_variable(&text)
+        };
+        if passed {
             environment.set.insert(name, value);
         }
     }
@@ -66,4 +74,14 @@ pub fn environment(
         environment.set.insert(name.into(), value);
     }
     environment
+}
+
+/// The secrets that our environment holds, with the shapes that give one away.
+pub fn known_secrets() -> Secrets {
+    Secrets::new(std::env::vars_os().map(|(name, value)| {
+        (
+            name.to_string_lossy().into_owned(),
+            value.to_string_lossy().into_owned(),
+        )
+    }))
 }

@@ -22,6 +22,14 @@ impl Workshop {
     pub(super) fn keep(&mut self, announced: &Announced) -> Result<Done, EngineError> {
         let tree = oid_field(&announced.request, "tree")?;
         let parent = oid_field(&announced.request, "parent_commit")?;
+        let listing = self.objects.checkout_listing(&tree)?;
+        let foreign = self.foreign_harness(&listing)?;
+        if let Some(change) = foreign.first() {
+            // It was measured by the segment's, so this would be kept unmeasured.
+            return Ok(Done::builtin(&Kept::Refused {
+                words: format!("{} is not the file that judged it", change.path),
+            }));
+        }
         if self.site.is_in_place() {
             return self.keep_in_place(announced, tree, parent);
         }
@@ -77,9 +85,13 @@ impl Workshop {
             }) => {
                 let base = self.objects.read_commit(&parent)?.tree;
                 let changes = self.objects.diff(&base, &rewritten)?;
+                let findings = self.examine(base, &changes)?;
                 let message = "what the commit hook made of it\n";
                 let candidate = self.candidate(announced, parent, rewritten, &changes, message)?;
-                Ok(Done::builtin(&Kept::Rewritten { candidate }))
+                Ok(Done::builtin(&Kept::Rewritten {
+                    candidate,
+                    findings,
+                }))
             }
             Some(InPlaceCommit::Refused(obstacle)) => Ok(Done::builtin(&Kept::Refused {
                 words: obstacle.to_string(),
@@ -100,10 +112,11 @@ impl Workshop {
         let snapshot = self.site.full_snapshot(&mut self.objects)?;
         let base = self.objects.read_commit(&parent)?.tree;
         let (found, _) = self.without_ours(base, &snapshot)?;
-        if found == tree {
+        if found == tree || self.proposed == Some(tree) {
+            // What this process saw there itself must still be there.
             return Ok(found);
         }
-        // The proposer's checkout holds something else: an old trial is tried again, or the engine
+        // This process has not seen the candidate there: an old trial is tried again, or the engine
         // was killed since the proposal.
         let time_s = announced.asked_at.0 / 1_000_000;
         let commit = self.objects.commit(&CommitSpec {

@@ -3,20 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loopwright_core::effect::Announced;
+use loopwright_core::experiment::Named;
 use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::{Ended, Measured};
 use loopwright_core::experiment::rule::Arm;
-use loopwright_core::metric::{self, Readings, Scanner};
+use loopwright_core::metric::{self, Precedence, Readings, Scanner};
 use loopwright_exec::{Command, Observer};
-use loopwright_git::RepoPath;
 use loopwright_git::arms::Role;
+use loopwright_git::{Found, RepoPath};
 
 use crate::commands::CommandRun;
 use crate::error::EngineError;
@@ -24,9 +23,6 @@ use crate::hands::Control;
 
 use super::environment::environment;
 use super::workshop::{Done, Workshop, oid_field, request_field};
-
-/// A larger result file is not read.
-const RESULT_FILE_BYTES_MAX: u64 = 1 << 20;
 
 impl Workshop {
     /// Performs `t<trial>/measure/<arm>/<reading>`.
@@ -40,16 +36,20 @@ impl Workshop {
             Arm::Candidate => Role::Candidate,
             Arm::Incumbent => Role::Incumbent,
         };
-        let listing = self.objects.checkout_listing(&tree)?;
+        if let Some(why) = self.lost_inputs()? {
+            return Ok(not_begun(why));
+        }
+        let listing = self.listing_to_measure(&tree)?;
         let watched: Vec<RepoPath> = listing
             .keys()
             .filter(|path| self.protected.matches(path.as_bytes()))
             .cloned()
             .collect();
-        let mut path = self
-            .arms
-            .prepare(role, &listing, &mut self.objects, None)?
-            .path;
+        let prepared = self.arms.prepare(role, &listing, &mut self.objects, None);
+        let mut path = match prepared {
+            Err(error) if error.is_of_tree() => return Ok(not_begun(error.to_string())),
+            prepared => prepared?.path,
+        };
         if self.spec.setup.is_some() && self.arms.needs_setup(role, &self.setup_inputs)? {
             if let Some(done) = self.set_up(role, &path, &watched, announced, control)? {
                 return Ok(done);
@@ -60,12 +60,18 @@ impl Workshop {
                 .path;
         }
         loopwright_record::crash_point!("measure.ready");
-        let result_file = self.result_file(&path)?;
+        let mut result_file = match self.result_file(&path)? {
+            Ok(result_file) => result_file,
+            Err(why) => {
+                self.arms.after_run(role, &[])?;
+                return Ok(not_begun(why));
+            }
+        };
         let command = self.command(
             &self.spec.run,
             &path,
             self.spec.run_limit_us,
-            Some(&result_file),
+            Some(&result_file.path()),
         );
         let scanner = SharedScanner::new(Scanner::new(&self.metrics, self.spec.strict_metric));
         let CommandRun {
@@ -83,7 +89,7 @@ impl Workshop {
             return Ok(Done::Stopped(usage));
         }
         let cut_off = !matches!(ran.ended, Ended::Exited(_));
-        let from_file = self.read_result_file(&result_file);
+        let from_file = self.numbers_of(result_file.read());
         let touched = self.touched(role, &watched)?;
         if cut_off {
             // Whatever it was writing into its cache is half written.
@@ -92,7 +98,7 @@ impl Workshop {
         let measured = Measured {
             ran,
             in_setup: false,
-            readings: metric::combine(from_file, scanner.finish()),
+            readings: metric::combine(from_file, scanner.finish(), self.precedence()),
             touched,
         };
         Ok(Done::Result(
@@ -112,6 +118,7 @@ impl Workshop {
         control: &Control,
     ) -> Result<Option<Done>, EngineError> {
         let line = self.spec.setup.clone().unwrap_or_default();
+        self.clear_desk()?;
         let command = self.command(&line, path, self.spec.setup_limit_us, None);
         let CommandRun {
             ran,
@@ -146,9 +153,19 @@ impl Workshop {
         )))
     }
 
-    fn touched(&mut self, role: Role, watched: &[RepoPath]) -> Result<Vec<String>, EngineError> {
+    /// A file that was asked for by name is where the number is meant to be; one that is merely
+    /// offered may have been written by whatever the measurement runs.
+    fn precedence(&self) -> Precedence {
+        match &self.spec.result_file {
+            _ if self.spec.strict_metric => Precedence::Strict,
+            Some(_) => Precedence::File,
+            None => Precedence::Agreement,
+        }
+    }
+
+    fn touched(&mut self, role: Role, watched: &[RepoPath]) -> Result<Named, EngineError> {
         let trace = self.arms.after_run(role, watched)?;
-        let mut touched: Vec<String> = trace.touched.iter().map(ToString::to_string).collect();
+        let mut touched: Named = trace.touched.iter().map(ToString::to_string).collect();
         touched.extend(self.changed_links()?);
         Ok(touched)
     }
@@ -171,35 +188,31 @@ impl Workshop {
         command
     }
 
-    /// Where the command may leave its numbers; nothing of an earlier one lies there.
-    fn result_file(&self, arm: &Path) -> Result<PathBuf, EngineError> {
-        let path = match &self.spec.result_file {
-            Some(relative) => arm.join(&self.workdir).join(relative),
-            None => self.desk.join("result"),
-        };
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(EngineError::io(format!("remove {}", path.display()))(error))
+    /// What the result file says; nothing where none was left that could be read.
+    fn numbers_of(&self, found: Found) -> Option<Readings> {
+        let strict = self.spec.strict_metric;
+        match found {
+            Found::Content(content) => {
+                Some(metric::from_result_file(&content, &self.metrics, strict))
             }
-            _ => Ok(path),
+            // The end of it could say something else than its beginning.
+            Found::TooLarge => Some(metric::unreadable_file(
+                &self.metrics,
+                "the result file is larger than 1 MiB",
+            )),
+            Found::Nothing => None,
         }
     }
+}
 
-    /// The numbers of the result file, where there is a usable one.
-    fn read_result_file(&self, path: &Path) -> Option<Readings> {
-        // A link or a pipe is nothing that a measurement was asked to leave.
-        let is_file = fs::symlink_metadata(path).ok()?.is_file();
-        let mut content = Vec::new();
-        let file = fs::File::open(path).ok().filter(|_| is_file)?;
-        file.take(RESULT_FILE_BYTES_MAX)
-            .read_to_end(&mut content)
-            .ok()?;
-        Some(metric::from_result_file(
-            &content,
-            &self.metrics,
-            self.spec.strict_metric,
-        ))
-    }
+/// A measurement that did not begin, and why.
+fn not_begun(why: String) -> Done {
+    Done::builtin(&Measured {
+        ran: CommandRun::not_started(&why).ran,
+        in_setup: false,
+        readings: Readings::default(),
+        touched: Named::default(),
+    })
 }
 
 /// A scanner that the output's reader feeds while the measurement waits for its end.

@@ -3,13 +3,16 @@
 //! [`session`] takes a loop from its specification to the end of an invocation; [`preflight`]
 //! refuses what can't work before anything is spent; [`harness`] says what judges the work and
 //! where a segment starts; [`workshop`] performs the machine's effects, one file for each:
-//! [`propose`], [`measure`], [`keep`].
+//! [`propose`], [`measure`], [`keep`]. What was made goes through [`examine`] before it is measured;
+//! what commands get and leave lies on the [`desk`].
 
 pub mod adopt;
 mod assembly;
 pub mod briefing;
 pub mod checkup;
+mod desk;
 pub mod environment;
+mod examine;
 pub mod fence;
 mod harness;
 pub mod keep;

@@ -75,9 +75,9 @@ pub fn check_commands(
 }
 
 /// Refuses secrets in what is pinned: a record keeps no secret, so a resumed run would not have it.
-pub fn check_secrets(spec: &ExperimentSpec) -> Result<(), EngineError> {
-    let shapes = Secrets::default();
-    let holds = |text: &str| !shapes.findings(text.as_bytes()).is_empty();
+/// `secrets` knows those of the environment: a shell writes them into a command.
+pub fn check_secrets(spec: &ExperimentSpec, secrets: &Secrets) -> Result<(), EngineError> {
+    let holds = |text: &str| !secrets.findings(text.as_bytes()).is_empty();
     let mut hints = Vec::new();
     for (name, value) in &spec.env {
         if is_secret_name(name) || holds(value) {
@@ -99,7 +99,12 @@ pub fn check_secrets(spec: &ExperimentSpec) -> Result<(), EngineError> {
         }
     }
     if hints.is_empty() {
-        return Ok(());
+        // Whatever else is pinned, a name or a pattern.
+        let mut pinned = serde_json::to_value(spec).expect("BUG: a specification is plain data");
+        if secrets.scrub_json(&mut pinned) == 0 {
+            return Ok(());
+        }
+        hints.push("see which: loopwright config show".to_owned());
     }
     let what = "the settings hold what looks like a secret, and they are recorded".to_owned();
     Err(EngineError::Refused { what, hints })

@@ -3,18 +3,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use loopwright_core::digest::Digest;
 use loopwright_core::effect::Announced;
+use loopwright_core::experiment::Named;
 use loopwright_core::experiment::machine::settlement_of;
-use loopwright_core::experiment::results::{Proposed, Reapplied};
-use loopwright_core::experiment::shadow;
+use loopwright_core::experiment::results::{Findings, Proposed, Reapplied};
 use loopwright_exec::Command;
-use loopwright_git::{Change, GitError, Oid, RepoPath, Snapshot};
+use loopwright_git::{Change, GitError, Oid, RefusedPath, Snapshot, UntrustedDirectory};
 
 use crate::commands::CommandRun;
 use crate::error::EngineError;
@@ -23,9 +20,6 @@ use crate::views::trial_row;
 
 use super::environment::environment;
 use super::workshop::{Done, Workshop, oid_field, request_field};
-
-/// Larger files are not searched for secrets.
-const SECRET_SEARCH_BYTES_MAX: usize = 1 << 20;
 
 impl Workshop {
     /// Performs `t<trial>/propose`.
@@ -36,7 +30,11 @@ impl Workshop {
     ) -> Result<Done, EngineError> {
         let incumbent = oid_field(&announced.request, "commit")?;
         let base_tree = oid_field(&announced.request, "tree")?;
+        if let Some(why) = self.lost_inputs()? {
+            return Ok(not_begun(why));
+        }
         self.arms.reject();
+        self.proposed = None;
         self.site.begin(&mut self.objects, &incumbent)?;
         self.place_links()?;
         loopwright_record::crash_point!("propose.ready");
@@ -54,40 +52,27 @@ impl Workshop {
         let snapshot = self.site.snapshot(&mut self.objects)?;
         let (tree, changes) = self.without_ours(base_tree, &snapshot)?;
         loopwright_record::crash_point!("propose.snapshot");
+        self.proposed = Some(tree);
         let candidate = if tree == base_tree {
             None
         } else {
             let message = candidate_message(announced, &snapshot);
             Some(self.candidate(announced, incumbent, tree, &changes, &message)?)
         };
-        let changed = |change: &&Change| self.protected.matches(change.path.as_bytes());
-        let protected: Vec<String> = changes
-            .iter()
-            .filter(changed)
-            .map(|change| change.path.to_string())
-            .collect();
-        let mut refused: Vec<String> = snapshot
-            .refused
-            .iter()
-            .map(|path| format!("{}: {}", path.path, path.why))
-            .collect();
-        let undone = snapshot
-            .undone
-            .iter()
-            .map(|path| format!("{}: {}", path.path, path.why))
-            .collect();
+        let mut findings = self.examine(base_tree, &changes)?;
+        findings.protected.extend(self.changed_links()?);
+        let in_words = |path: &RefusedPath| format!("{}: {}", path.path, path.why);
+        let mut refused: Named = snapshot.refused.iter().map(in_words).collect();
         if snapshot.removed {
-            refused.push("it removed its own directory".to_owned());
+            refused.push("it removed its own directory");
         }
         let proposed = Proposed {
             ran,
-            shadowing: self.shadowing(base_tree, &changes)?,
-            secrets: self.new_secrets(&changes)?,
+            findings,
             duplicate_of: self.duplicate_of(announced, &tree)?,
             candidate,
-            protected,
             refused,
-            undone,
+            undone: snapshot.undone.iter().map(in_words).collect(),
             brief_digest,
         };
         Ok(Done::Result(settlement_of(&proposed), usage, scrubbed))
@@ -115,16 +100,18 @@ impl Workshop {
             announced.idempotency_key().into(),
         );
         let mut digest = None;
+        let mut desk = self.clear_desk()?;
         if self.spec.brief {
             let json = brief.to_json();
             digest = Some(Digest::of_content(json.as_bytes()));
             told.insert(
                 "LOOPWRIGHT_BRIEF",
-                self.put_on_desk("brief.json", &json)?.into(),
+                desk.put_read_only("brief.json", json.as_bytes())?.into(),
             );
             told.insert(
                 "LOOPWRIGHT_BRIEF_MARKDOWN",
-                self.put_on_desk("brief.md", &brief.to_markdown())?.into(),
+                desk.put_read_only("brief.md", brief.to_markdown().as_bytes())?
+                    .into(),
             );
         }
         let work = self.site.work_tree();
@@ -137,35 +124,21 @@ impl Workshop {
         Ok((command, digest))
     }
 
-    /// Writes a read-only file for a command, outside every tree.
-    fn put_on_desk(&self, name: &str, text: &str) -> Result<PathBuf, EngineError> {
-        let path = self.desk.join(name);
-        let write = || -> std::io::Result<()> {
-            let _ = fs::remove_file(&path);
-            fs::write(&path, text)?;
-            let mut permissions = fs::metadata(&path)?.permissions();
-            permissions.set_readonly(true);
-            fs::set_permissions(&path, permissions)
-        };
-        write().map_err(EngineError::io(format!("write {}", path.display())))?;
-        Ok(path)
-    }
-
     /// Shows the proposer the declared inputs; they are no part of what it proposes.
     fn place_links(&self) -> Result<(), EngineError> {
-        if self.site.is_in_place() {
-            // They are where they are.
+        let links = self.input_links();
+        if self.site.is_in_place() || links.is_empty() {
+            // In place they are where they are.
             return Ok(());
         }
-        for link in self.input_links() {
-            let place = link.path.to_path(self.site.work_tree());
-            let put = || -> std::io::Result<()> {
-                if let Some(parent) = place.parent() {
-                    fs::create_dir_all(parent)?;
-                }
-                symlink(&link.target, &place)
-            };
-            put().map_err(EngineError::io(format!("link {}", place.display())))?;
+        let place = self.site.work_tree();
+        let Some(mut tree) = UntrustedDirectory::open(place)? else {
+            return Err(EngineError::io(format!("open {}", place.display()))(
+                std::io::ErrorKind::NotFound.into(),
+            ));
+        };
+        for link in links {
+            tree.put_link(&link.path, &link.target)?;
         }
         Ok(())
     }
@@ -194,59 +167,6 @@ impl Workshop {
             .collect();
         let tree = self.objects.write_tree(&base, &own)?;
         Ok((tree, own))
-    }
-
-    /// New files that would be imported in place of what judges the change.
-    fn shadowing(&mut self, base: Oid, changes: &[Change]) -> Result<Vec<String>, EngineError> {
-        use loopwright_git::Objects as _;
-        if self.spec.protect.is_empty() || changes.iter().all(|change| change.before.is_some()) {
-            return Ok(Vec::new());
-        }
-        let listing = self.objects.listing(&base)?;
-        let protected: Vec<String> = listing
-            .keys()
-            .filter(|path| self.protected.matches(path.as_bytes()))
-            .map(latin)
-            .collect();
-        let added: Vec<String> = changes
-            .iter()
-            .filter(|change| change.before.is_none())
-            .map(|change| latin(&change.path))
-            .collect();
-        let found = shadow::shadowing(added.iter().map(String::as_str), &protected);
-        let changed = changes.iter().map(|change| &change.path);
-        let shadows = |path: &&RepoPath| found.contains(&latin(path));
-        Ok(changed.filter(shadows).map(ToString::to_string).collect())
-    }
-
-    /// Changed files that hold more of what looks like a secret than before.
-    fn new_secrets(&mut self, changes: &[Change]) -> Result<Vec<String>, EngineError> {
-        let mut found = Vec::new();
-        for change in changes {
-            let after = self.secrets_in(change.after)?;
-            if after > 0 && after > self.secrets_in(change.before)? {
-                found.push(change.path.to_string());
-            }
-        }
-        Ok(found)
-    }
-
-    fn secrets_in(
-        &mut self,
-        entry: Option<(loopwright_git::Mode, Oid)>,
-    ) -> Result<usize, EngineError> {
-        use loopwright_git::Objects as _;
-        let Some((mode, oid)) = entry else {
-            return Ok(0);
-        };
-        if !mode.is_regular() {
-            return Ok(0);
-        }
-        let content = self.objects.read_blob(&oid)?;
-        if content.len() > SECRET_SEARCH_BYTES_MAX {
-            return Ok(0);
-        }
-        Ok(self.secrets.findings(&content).len())
     }
 
     /// The first trial of this segment in which the same tree was measured. One that came to an end
@@ -286,7 +206,7 @@ impl Workshop {
             match self.objects.apply_candidate(&facts.tree, &base, &onto_tree) {
                 Ok(tree) => tree,
                 Err(GitError::Conflict { paths }) => {
-                    let paths = paths.iter().map(ToString::to_string).collect();
+                    let paths: Named = paths.iter().map(ToString::to_string).collect();
                     return Ok(Done::builtin(&Reapplied::Conflict { paths }));
                 }
                 Err(error) => return Err(error.into()),
@@ -296,14 +216,26 @@ impl Workshop {
             return Ok(Done::builtin(&Reapplied::NoChange));
         }
         let changes = self.objects.diff(&onto_tree, &tree)?;
+        let findings = self.examine(onto_tree, &changes)?;
         let candidate = self.candidate(announced, onto_commit, tree, &changes, &facts.message)?;
-        Ok(Done::builtin(&Reapplied::Applied { candidate }))
+        Ok(Done::builtin(&Reapplied::Applied {
+            candidate,
+            findings,
+        }))
     }
 }
 
-/// A path as text without a loss, byte for byte: module names are told apart by their bytes.
-fn latin(path: &RepoPath) -> String {
-    path.as_bytes().iter().copied().map(char::from).collect()
+/// A proposal that was not asked for, and why.
+fn not_begun(why: String) -> Done {
+    Done::builtin(&Proposed {
+        ran: CommandRun::not_started(&why).ran,
+        candidate: None,
+        findings: Findings::default(),
+        refused: Named::default(),
+        undone: Named::default(),
+        duplicate_of: None,
+        brief_digest: None,
+    })
 }
 
 /// What a candidate's commit says: the agent's own words, where it committed by itself.

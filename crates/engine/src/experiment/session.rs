@@ -18,7 +18,7 @@ use loopwright_core::spec::ExperimentSpec;
 use loopwright_core::turn::{Given, Run};
 use loopwright_exec::{SupervisorId, end_orphans};
 use loopwright_git::arms::{InputLink, LinkFingerprint};
-use loopwright_git::{ObjectStore, Person};
+use loopwright_git::{ObjectStore, Oid, Person};
 use loopwright_record::{CheckoutLock, Holder, Lease, OpenMode, StartLock, Store, Terms};
 use uuid::Uuid;
 
@@ -29,7 +29,8 @@ use crate::hands::{Happenings, WorkerHands};
 use crate::project::{Project, check_not_lost};
 use crate::views::{LISTING, TrialRow, trial_that_is_there};
 
-use super::assembly::{recovered, renewal};
+use super::assembly::{judging_tree, recovered, renewal};
+use super::environment::known_secrets;
 use super::fence::{Fence, take_checkout};
 use super::harness::Harness;
 use super::preflight;
@@ -122,14 +123,14 @@ impl Session {
             ));
         }
         if !self.request.fresh {
-            return Ok(());
+            return self.check_changed_settings();
         }
+        preflight::check_secrets(&self.request.spec, &known_secrets())?;
         if let Some((_, caps)) = pinned(&self.store, &self.loop_name)? {
             self.check_drift(&caps, notices)?;
         }
         let user = &self.project.user;
         self.objects.import_base(user, &user.head)?;
-        preflight::check_secrets(&self.request.spec)?;
         let tree = self.objects.read_commit(&user.head)?.tree;
         let listing = self.objects.checkout_listing(&tree)?;
         let spec = &self.request.spec;
@@ -142,10 +143,33 @@ impl Session {
         Ok(())
     }
 
+    /// What flags changed of the pinned settings is held against the tree that they are for.
+    fn check_changed_settings(&mut self) -> Result<(), EngineError> {
+        let Some((_, caps)) = pinned(&self.store, &self.loop_name)? else {
+            return Ok(());
+        };
+        let old = pinned_spec(&caps)?;
+        let new = &self.request.spec;
+        // What is pinned already is in the record as it is.
+        if preflight::check_secrets(&old, &known_secrets()).is_ok() {
+            preflight::check_secrets(new, &known_secrets())?;
+        }
+        if (&old.protect, &old.run, &old.propose, &old.setup)
+            == (&new.protect, &new.run, &new.propose, &new.setup)
+        {
+            return Ok(());
+        }
+        let listing = self
+            .objects
+            .checkout_listing(&caps.harness.tree.parse::<Oid>()?)?;
+        preflight::check_protect(new, &listing)?;
+        let top = &self.project.user.top;
+        preflight::check_commands(new, top, &self.request.workdir, &listing)
+    }
+
     /// A changed metric or goal is another loop; what else changed is said.
     fn check_drift(&mut self, caps: &Caps, notices: &mut Vec<String>) -> Result<(), EngineError> {
-        let old: ExperimentSpec = serde_json::from_value(caps.specification.clone())
-            .map_err(|error| EngineError::refused(format!("the pinned specification: {error}")))?;
+        let old = pinned_spec(caps)?;
         let drift = ExperimentSpec::drift(&old, &self.request.spec);
         if !drift.refused.is_empty() && !self.has_measured()? {
             // Nothing was ever measured under the old names, so nothing is lost by starting over.
@@ -244,7 +268,8 @@ impl Session {
         let branch = self.loop_branch(&harness, &run)?;
         let epoch = lease.epoch();
         let fence = Fence::new(run_id.clone(), epoch, checkout);
-        let workshop = self.workshop(&run_id, branch, fence)?;
+        let judging = judging_tree(&run, &harness)?;
+        let workshop = self.workshop(&run_id, branch, fence, judging)?;
         let renew = renewal(&self.project.store, lease);
         let mut hands = WorkerHands::new(happenings, Box::new(workshop), renew)
             .map_err(EngineError::io("start the worker"))?;
@@ -362,6 +387,11 @@ impl Session {
             ),
         ))
     }
+}
+
+fn pinned_spec(caps: &Caps) -> Result<ExperimentSpec, EngineError> {
+    serde_json::from_value(caps.specification.clone())
+        .map_err(|error| EngineError::refused(format!("the pinned specification: {error}")))
 }
 
 fn new_run_id() -> RunId {

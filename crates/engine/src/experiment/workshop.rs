@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use loopwright_core::effect::{Announced, Settlement};
 use loopwright_core::event::Scrub;
+use loopwright_core::experiment::NAMES_MAX;
 use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::Candidate;
 use loopwright_core::metric::MetricName;
@@ -31,9 +32,6 @@ use crate::views::History;
 use super::fence::Fence;
 use super::site::Site;
 
-/// How many of a candidate's paths stand in the record by name.
-const NAMED_PATHS_MAX: usize = 20;
-
 /// Everything an experiment run works with.
 pub struct Workshop {
     /// The loop's specification, as pinned for this invocation.
@@ -48,6 +46,8 @@ pub struct Workshop {
     pub arms: Arms,
     /// What is linked into them, as it was at the start.
     pub links: Vec<LinkFingerprint>,
+    /// Whether any of it was found changed when it was looked at last.
+    pub links_are_changed: bool,
     /// Runs commands.
     pub runner: CommandRunner,
     /// Reads the record; commits are the driver's.
@@ -60,10 +60,14 @@ pub struct Workshop {
     pub identity: Person,
     /// The loop's branch in the user's repository.
     pub branch: UserBranch,
-    /// Files for commands: the brief, the result.
-    pub desk: PathBuf,
+    /// The run's folder, in which the desk lies.
+    pub work: PathBuf,
     /// What judges the work, by pattern.
     pub protected: PatternSet,
+    /// The tree whose protected files judge everything in this segment.
+    pub judging: Oid,
+    /// The tree that the last proposal of this process left in the proposer's checkout.
+    pub proposed: Option<Oid>,
     /// The patterns of what the setup depends on.
     pub setup_inputs: Patterns,
     /// All metrics that are read.
@@ -116,9 +120,11 @@ impl Performer for Workshop {
                 }
             }
             Ok(Done::Stopped(usage)) => Performed::Stopped { usage },
-            Err(error) => Performed::Broken {
-                why: format!("{}: {error}", announced.effect),
-            },
+            Err(error) => {
+                let why = format!("{}: {error}", announced.effect);
+                let why = self.secrets.scrub_text(&why).0.into_owned();
+                Performed::Broken { why }
+            }
         }
     }
 }
@@ -140,12 +146,14 @@ impl Workshop {
         message: &str,
     ) -> Result<Candidate, EngineError> {
         let time_s = announced.asked_at.0 / 1_000_000;
+        // An agent's own words may be in it.
+        let (message, _) = self.secrets.scrub_text(message);
         let commit = self.objects.commit(&CommitSpec {
             tree,
             parents: &[parent],
             author: &self.identity,
             time_s,
-            message,
+            message: &message,
         })?;
         let run = announced.run.as_str();
         let previous = self.objects.chain_head(run)?;
@@ -153,7 +161,7 @@ impl Workshop {
             .objects
             .append_to_chain(run, previous, commit, time_s)?;
         loopwright_record::crash_point!("candidate.chained");
-        let paths = changes.iter().take(NAMED_PATHS_MAX);
+        let paths = changes.iter().take(NAMES_MAX);
         Ok(Candidate {
             tree: tree.to_hex(),
             commit: commit.to_hex(),
@@ -163,8 +171,8 @@ impl Workshop {
         })
     }
 
-    /// The links that changed since the start, in words.
-    pub(super) fn changed_links(&self) -> Result<Vec<String>, EngineError> {
+    /// The declared inputs that are not what they were at the start, in words.
+    pub(super) fn changed_links(&mut self) -> Result<Vec<String>, EngineError> {
         let mut changed = Vec::new();
         for link in &self.links {
             if let Some(found) = link.recheck()? {
@@ -174,7 +182,23 @@ impl Workshop {
                 });
             }
         }
+        self.links_are_changed = !changed.is_empty();
         Ok(changed)
+    }
+
+    /// Why nothing can be tried or measured now: an earlier effect, or somebody else, has changed
+    /// a declared input, and that is not laid to the next one.
+    pub(super) fn lost_inputs(&mut self) -> Result<Option<String>, EngineError> {
+        if !self.links_are_changed {
+            return Ok(None);
+        }
+        let changed = self.changed_links()?;
+        Ok((!changed.is_empty()).then(|| {
+            format!(
+                "what it needs is not what it was when this invocation began: {}",
+                changed.join(", ")
+            )
+        }))
     }
 
     /// The declared links.

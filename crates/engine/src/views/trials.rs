@@ -130,7 +130,7 @@ impl TrialRow {
             }),
             "measure" | "target" => result::<Measured>(&settlement).map(|measured| measured.ran),
             "reapply" => {
-                if let Some(Reapplied::Applied { candidate }) = result(&settlement) {
+                if let Some(Reapplied::Applied { candidate, .. }) = result(&settlement) {
                     self.candidate = Some(candidate);
                 }
                 None
@@ -138,7 +138,7 @@ impl TrialRow {
             "keep" => {
                 match result::<Kept>(&settlement) {
                     Some(Kept::Committed { commit, .. }) => self.commit = Some(commit),
-                    Some(Kept::Rewritten { candidate }) => self.candidate = Some(candidate),
+                    Some(Kept::Rewritten { candidate, .. }) => self.candidate = Some(candidate),
                     _ => {}
                 }
                 None

@@ -93,6 +93,14 @@ pub enum ArmsError {
 }
 
 impl ArmsError {
+    /// Whether it is the tree itself that can't be checked out, on no host and at no time.
+    pub fn is_of_tree(&self) -> bool {
+        matches!(
+            self,
+            Self::UnsafePath(_) | Self::Clash { .. } | Self::LinkTracked { .. }
+        )
+    }
+
     /// Wraps an I/O error with what was being done and where.
     pub(crate) fn io<E: Into<io::Error>>(
         action: &'static str,

@@ -10,6 +10,7 @@ mod clean;
 mod smudge;
 
 use std::collections::BTreeSet;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -60,13 +61,31 @@ impl Conversions {
         self.change_checkouts() || self.words.line_ends
     }
 
-    /// True if this content may come out of git's hands differently.
-    pub(crate) fn cleans(&self, content: &[u8]) -> bool {
+    /// True if this content may come out of git's hands differently. It is read in pieces: a file
+    /// may be larger than memory.
+    pub(crate) fn cleans(&self, content: &mut dyn Read) -> io::Result<bool> {
+        const IDENT: &[u8] = b"$Id";
         let words = &self.words;
-        words.encoding
-            || words.lfs
-            || (words.line_ends && content.contains(&b'\r'))
-            || (words.ident && content.windows(3).any(|part| part == b"$Id"))
+        if words.encoding || words.lfs {
+            return Ok(true);
+        }
+        let mut piece = vec![0; 64 * 1024];
+        // What of the piece before may be the beginning of the mark.
+        let mut kept = 0;
+        loop {
+            let end = match content.read(&mut piece[kept..])? {
+                0 => return Ok(false),
+                count => kept + count,
+            };
+            let text = &piece[..end];
+            if (words.line_ends && text.contains(&b'\r'))
+                || (words.ident && text.windows(IDENT.len()).any(|part| part == IDENT))
+            {
+                return Ok(true);
+            }
+            kept = end.min(IDENT.len() - 1);
+            piece.copy_within(end - kept..end, 0);
+        }
     }
 
     /// Git with what the conversions need.
@@ -128,7 +147,7 @@ impl ObjectStore {
     fn attributes_place(&mut self, files: &[(RepoPath, Oid)]) -> Result<PathBuf, GitError> {
         let place = self.dir().join("attributes");
         match std::fs::remove_dir_all(&place) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(GitError::io("remove", &place)(error));
             }
             _ => {}

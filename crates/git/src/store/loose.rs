@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead as _, BufReader, Read, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -161,6 +161,48 @@ impl ObjectStore {
         let word = word.split(' ').next().unwrap_or_default().to_owned();
         whole.drain(..=end);
         Ok(Some((word, whole)))
+    }
+
+    /// Hands a loose object on in pieces; false if there is none or it is not whole (it is read
+    /// through once before, so that no half of one is handed on).
+    pub(super) fn loose_in_pieces(
+        &self,
+        oid: &Oid,
+        kind: ObjectKind,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<bool, GitError> {
+        let path = self.loose_path(oid);
+        if !self.durable.contains(oid) && !self.check_loose(oid) {
+            return Ok(false);
+        }
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(GitError::io("read", &path)(error)),
+        };
+        let mut source = BufReader::with_capacity(64 * 1024, ZlibDecoder::new(file));
+        let mut head = Vec::new();
+        let failed = || GitError::io("read", &path);
+        source
+            .by_ref()
+            .take(64)
+            .read_until(0, &mut head)
+            .map_err(failed())?;
+        if !head.starts_with(kind.word().as_bytes()) {
+            return Err(GitError::unexpected(format!(
+                "object {oid} is not a {}",
+                kind.word()
+            )));
+        }
+        loop {
+            let piece = source.fill_buf().map_err(failed())?;
+            if piece.is_empty() {
+                return Ok(true);
+            }
+            take(piece);
+            let length = piece.len();
+            source.consume(length);
+        }
     }
 
     /// True if the loose file inflates to content of this id.

@@ -163,6 +163,27 @@ impl ObjectStore {
         })
     }
 
+    /// Reads a blob piece by piece, so that its size does not matter.
+    pub fn read_blob_in_pieces(
+        &mut self,
+        oid: &Oid,
+        take: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), GitError> {
+        if self.loose_in_pieces(oid, ObjectKind::Blob, take)? {
+            return Ok(());
+        }
+        match self.reader.read_in_pieces(oid, take)? {
+            Some(word) if word == ObjectKind::Blob.word() => Ok(()),
+            Some(word) => Err(GitError::unexpected(format!(
+                "object {oid} is a {word}, not a blob"
+            ))),
+            None => Err(GitError::Missing {
+                oid: *oid,
+                place: self.dir.clone(),
+            }),
+        }
+    }
+
     /// The id of the tree that holds nothing.
     pub fn empty_tree(&mut self) -> Result<Oid, GitError> {
         self.write(ObjectKind::Tree, b"")

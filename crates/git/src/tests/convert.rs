@@ -40,7 +40,8 @@ fn checkouts_and_snapshots_agree_with_git() {
     assert_eq!(full.changes, []);
     let script = "printf 'three\\r\\n' >> a.bat; printf 'new\\r\\nline\\r\\n' > new.txt; \
                   printf 'more\\r\\n' >> raw.txt; touch crlf.txt; printf 'x\\000' > t.u16; \
-                  echo plain > plain.txt";
+                  echo plain > plain.txt; \
+                  (head -c 65534 /dev/zero | tr '\\000' a; printf '$Id: mine $\n') > long.id";
     repository.shell(proposer.work_tree(), script);
     let ours = proposer.snapshot(&mut store).unwrap();
     repository.git_in(proposer.work_tree(), ["add", "-A"]);

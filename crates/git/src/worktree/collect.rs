@@ -1,6 +1,6 @@
 //! Reading back which tree the directory holds: what `git add -A` would take, and no more.
 
-use std::io::Read as _;
+use std::io::Seek as _;
 
 use rustix::fs::FileType;
 
@@ -239,15 +239,13 @@ impl WorkTree {
             _ => Mode::Executable,
         };
         if store.conversions().may_clean() {
-            let mut content = Vec::new();
-            file.read_to_end(&mut content)
-                .map_err(GitError::io("read", &full))?;
-            if store.conversions().cleans(&content) {
+            let cleans = store.conversions().cleans(&mut file);
+            if cleans.map_err(GitError::io("read", &full))? {
                 let path = path.clone();
                 to_clean.push(ToClean { path, mode });
                 return Ok(None);
             }
-            return Ok(Some((mode, store.write_blob(&content)?)));
+            file.rewind().map_err(GitError::io("read", &full))?;
         }
         let oid = store.write_blob_from(&mut file, facts.len(), &full)?;
         Ok(Some((mode, oid)))

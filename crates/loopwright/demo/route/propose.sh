@@ -7,7 +7,7 @@
 set -eu
 
 trial=${LOOPWRIGHT_TRIAL:?is not set: this is started by loopwright run}
-changes=${LOOPWRIGHT_DEMO_CHANGES:?is not set: it names the directory of the prepared changes}
+changes=${COURIER_CHANGES:?is not set: it names the directory of the prepared changes}
 
 # What an agent would begin with: the brief says what is to be beaten and what became of the trials
 # before. It is JSON, one field a line; a script only has to pick.

@@ -22,7 +22,7 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/demo_files.r
 const PROJECT: &str = "route";
 
 /// Tells the scripted proposer where its prepared changes are.
-const CHANGES_VARIABLE: &str = "LOOPWRIGHT_DEMO_CHANGES";
+const CHANGES_VARIABLE: &str = "COURIER_CHANGES";
 
 /// Run a bundled loop on a bundled project: no key, no network, under a minute
 ///

@@ -143,7 +143,7 @@ fn command_text(command: &CommandRow) -> String {
         let _ = writeln!(
             text,
             "  left behind, and ended: {}",
-            one_line(&ran.leftovers.join(", "))
+            one_line(&ran.leftovers.to_string())
         );
     }
     for line in harmless(&ran.tail).lines() {

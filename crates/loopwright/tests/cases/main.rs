@@ -20,5 +20,8 @@ mod user_works_on;
 mod which_number;
 
 mod rig;
+mod second_try;
+mod secrets;
 mod small_loop;
+mod strangers;
 mod users;

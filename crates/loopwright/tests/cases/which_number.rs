@@ -51,6 +51,33 @@ fn seven_or_a_refusal_but_never_one() {
     }
 }
 
+/// The program under test writes the file that is merely offered; the referee prints.
+#[test]
+fn a_program_that_writes_the_result_file_does_not_beat_its_referee() {
+    let rules = ["--protect", "eval/**"];
+    let strict = ["--protect", "eval/**", "--strict-metric"];
+    for more in [rules.as_slice(), &strict] {
+        let score = ("eval/score.sh", "sh ./program.sh; echo m=10\n");
+        let rig = Rig::with("sh eval/score.sh\n", &[score, ("program.sh", "true\n")]);
+        let trial = rig.trial(
+            "echo 'echo m=1 > \"$LOOPWRIGHT_RESULT\"' > program.sh",
+            more,
+        );
+        assert_eq!(trial["outcome"], "ambiguous", "{trial}");
+        let why = trial["why"].as_str().unwrap();
+        assert!(why.contains("m=1 in the result file"), "{why}");
+    }
+}
+
+/// Whoever names the file wants what is in it, whatever is printed on the way.
+#[test]
+fn a_result_file_that_was_named_comes_first() {
+    let rig = Rig::with("echo m=99; echo \"m=$(cat x)\" > best\n", &[]);
+    let trial = rig.trial("echo 5 > x", &["--result-file", "best"]);
+    assert_eq!(trial["outcome"], "kept", "{trial}");
+    assert_eq!(trial["value"], 5.0, "{trial}");
+}
+
 #[test]
 fn if_asked_for_two_values_are_a_refusal_that_quotes_both() {
     let outputs = [

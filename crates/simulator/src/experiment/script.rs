@@ -7,8 +7,10 @@ use loopwright_core::budget::Limits;
 use loopwright_core::digest::Digest;
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::machine::settlement_of;
-use loopwright_core::experiment::results::{Candidate, Ended, Kept, Measured, Ran, Reapplied};
-use loopwright_core::experiment::{Caps, Experiment, HarnessStart, Mode};
+use loopwright_core::experiment::results::{
+    Candidate, Ended, Findings, Kept, Measured, Ran, Reapplied,
+};
+use loopwright_core::experiment::{Caps, Experiment, HarnessStart, Mode, Named};
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::RunStarted;
 use loopwright_core::machine::Machine as _;
@@ -207,7 +209,7 @@ fn ran(ended: Ended) -> Ran {
         ended,
         tail: "the end of it".to_owned(),
         output_blob: None,
-        leftovers: Vec::new(),
+        leftovers: Named::default(),
         containment: "weak".to_owned(),
     }
 }
@@ -263,14 +265,32 @@ fn proposal(random: &mut Random, path: &str) -> Value {
     proposed
 }
 
+/// Mostly nothing speaks against what was not proposed just now.
+fn findings(random: &mut Random) -> Findings {
+    let found = |found: bool| {
+        if found {
+            Named::from_iter(["x"])
+        } else {
+            Named::default()
+        }
+    };
+    let which = random.below(12);
+    Findings {
+        protected: found(which == 0),
+        shadowing: found(which == 1),
+        secrets: found(which == 2),
+    }
+}
+
 fn reapplied(random: &mut Random, path: &str) -> Reapplied {
     match random.below(5) {
         0 => Reapplied::NoChange,
         1 => Reapplied::Conflict {
-            paths: vec!["x".to_owned()],
+            paths: Named::from_iter(["x"]),
         },
         _ => Reapplied::Applied {
             candidate: candidate(path, "again"),
+            findings: findings(random),
         },
     }
 }
@@ -279,6 +299,7 @@ fn keep(random: &mut Random, path: &str) -> Kept {
     match random.below(12) {
         0 | 1 => Kept::Rewritten {
             candidate: candidate(path, "rewritten"),
+            findings: findings(random),
         },
         2 => Kept::Refused {
             words: "the hook says no".to_owned(),
@@ -308,11 +329,11 @@ fn measurement(seed: u64, random: &mut Random, tree: &str, likely: bool) -> Meas
         ran: ran(Ended::Exited(0)),
         in_setup: false,
         readings,
-        touched: Vec::new(),
+        touched: Named::default(),
     };
     let line = || "m=?".to_owned();
     match random.below(if likely { 80 } else { 24 }) {
-        0 => measured.touched = vec!["run.sh".to_owned()],
+        0 => measured.touched = Named::from_iter(["run.sh"]),
         1 => {
             measured.in_setup = true;
             measured.ran = ran(badly_ended(random));
