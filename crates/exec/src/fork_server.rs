@@ -135,7 +135,7 @@ impl Server {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&streams));
-        let request = [io::IoSlice::new(&[b'f'])];
+        let request = [io::IoSlice::new(b"f")];
         let flags = SendFlags::NOSIGNAL;
         retry(|| sendmsg(&self.socket, &request, &mut ancillary, flags))
             .map_err(|_| Refusal::Gone)?;
