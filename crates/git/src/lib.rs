@@ -26,12 +26,13 @@ pub mod test_support;
 mod tests;
 pub mod types;
 pub mod user;
+pub mod user_commands;
 mod worktree;
 
 pub use adopt::{Adopted, Obstacle, adopt_branch, adopt_candidate};
 pub use branch::{Published, UserBranch};
 pub use error::{GitError, Refusal};
-pub use in_place::{InPlace, InPlaceCommit};
+pub use in_place::{InPlace, InPlaceCommit, Interrupted, Owner};
 pub use proposer::{AgentHead, ProposerRepository, Snapshot};
 pub use store::{CommitFacts, CommitSpec, ObjectStore, Person, SubmoduleContent};
 pub use types::{
@@ -39,4 +40,5 @@ pub use types::{
     diff_listings,
 };
 pub use user::{Dirty, Environment, UserRepository};
+pub use user_commands::{UserCommand, UserCommands, UserEnd, UserRun};
 pub use worktree::RefusedPath;

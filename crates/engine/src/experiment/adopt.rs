@@ -5,7 +5,10 @@ use loopwright_core::experiment::Experiment;
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::{OperatorAct, kind as kernel_kind};
 use loopwright_core::turn::{Given, Run, Turn};
-use loopwright_git::{Adopted, ObjectStore, UserBranch, adopt_branch, adopt_candidate};
+use loopwright_exec::Supervisor;
+use loopwright_git::{
+    Adopted, InPlace, ObjectStore, UserBranch, UserCommands, adopt_branch, adopt_candidate,
+};
 use loopwright_record::{Holder, Lease, OpenMode, Store, Terms};
 use serde_json::{Value, json};
 
@@ -15,7 +18,11 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::views::trial_row;
 
+use super::assembly::in_place_notes;
+use super::claim::end_left_running;
+use super::fence::take_checkout;
 use super::request::KEYS;
+use super::user_git::Foreground;
 
 /// The act that says a result was asked for.
 pub const ACT_ADOPT: &str = "result.adopt";
@@ -49,6 +56,7 @@ pub fn adopt(
     project: &Project,
     loop_name: &LoopName,
     wanted: &Wanted,
+    supervisor: &Supervisor,
 ) -> Result<Adoption, EngineError> {
     let mut store = Store::open(&project.store, OpenMode::Write)?;
     store.index_keys(KEYS)?;
@@ -58,6 +66,9 @@ pub fn adopt(
         )));
     };
     let run = summary.run;
+    // A run in place has the checkout, its branch and its hooks to itself.
+    let _checkout = take_checkout(&store, false)?;
+    check_not_interrupted(project)?;
     let plan = Plan::new(project, &store, loop_name, &run, wanted)?;
     let onto = project.user.branch.clone().unwrap_or_default();
     let holder = Holder::current(&format!("loopwright adopt, loop {loop_name}"));
@@ -70,7 +81,14 @@ pub fn adopt(
     let epoch = lease.epoch();
     let asked = json!({"source": plan.source(), "onto": onto});
     record(&mut store, &run, epoch, ACT_ADOPT, asked)?;
-    let adopted = plan.perform(project);
+    end_left_running(&store, &run, &mut |_| {})?;
+    let running = store.running().clone();
+    let mut commands = Foreground {
+        supervisor,
+        running: &running,
+        run: &run,
+    };
+    let adopted = plan.perform(project, &mut commands);
     let came = match &adopted {
         Ok(adopted) => result_of(adopted),
         Err(error) => json!({"result": "failed", "why": error.to_string()}),
@@ -85,6 +103,20 @@ pub fn adopt(
         onto,
         adopted: adopted?,
     })
+}
+
+/// The user's own git, hooks included, is not run where a proposal left its settings behind.
+fn check_not_interrupted(project: &Project) -> Result<(), EngineError> {
+    let Some(found) = InPlace::interrupted(&in_place_notes(project))? else {
+        return Ok(());
+    };
+    let (top, name) = (found.top.display(), &found.owner.loop_name);
+    Err(EngineError::refused_with(
+        format!(
+            "a proposal of loop {name} in {top} was interrupted, and what it did to the repository is not undone yet"
+        ),
+        format!("first go on there: cd {top} && loopwright resume --loop {name}"),
+    ))
 }
 
 /// What is to be brought, found out before anything is recorded.
@@ -138,9 +170,15 @@ impl Plan {
         }
     }
 
-    fn perform(&self, project: &Project) -> Result<Adopted, EngineError> {
+    fn perform(
+        &self,
+        project: &Project,
+        commands: &mut dyn UserCommands,
+    ) -> Result<Adopted, EngineError> {
         match self {
-            Self::Branch { branch, message } => Ok(adopt_branch(&project.user, branch, message)?),
+            Self::Branch { branch, message } => {
+                Ok(adopt_branch(&project.user, branch, message, commands)?)
+            }
             Self::Candidate { commit, message } => {
                 let mut objects = ObjectStore::open_or_create(&project.objects(), &project.user)?;
                 let commit = commit.parse()?;
@@ -149,6 +187,7 @@ impl Plan {
                     &mut objects,
                     &commit,
                     message,
+                    commands,
                 )?)
             }
         }

@@ -21,6 +21,7 @@ use crate::error::EngineError;
 use crate::hands::Control;
 
 use super::environment::environment;
+use super::notices::words_of;
 use super::workshop::{Done, Workshop, oid_field, request_field};
 
 /// Larger files are not searched for secrets.
@@ -36,7 +37,7 @@ impl Workshop {
         let incumbent = oid_field(&announced.request, "commit")?;
         let base_tree = oid_field(&announced.request, "tree")?;
         self.arms.reject();
-        self.site.begin(&mut self.objects, &incumbent)?;
+        let mut undone = words_of(&self.site.begin(&mut self.objects, &incumbent)?);
         self.place_links()?;
         loopwright_record::crash_point!("propose.ready");
         let (command, brief_digest) = self.propose_command(announced)?;
@@ -48,6 +49,7 @@ impl Workshop {
         } = self.runner.run(command, None, announced, control)?;
         self.expect_ours()?;
         if stopped {
+            self.leave_checkout();
             return Ok(Done::Stopped(usage));
         }
         let snapshot = self.site.snapshot(&mut self.objects)?;
@@ -70,11 +72,7 @@ impl Workshop {
             .iter()
             .map(|path| format!("{}: {}", path.path, path.why))
             .collect();
-        let undone = snapshot
-            .undone
-            .iter()
-            .map(|path| format!("{}: {}", path.path, path.why))
-            .collect();
+        undone.extend(words_of(&snapshot.undone));
         if snapshot.removed {
             refused.push("it removed its own directory".to_owned());
         }

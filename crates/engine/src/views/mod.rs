@@ -7,6 +7,7 @@ mod lines;
 mod progress;
 mod status;
 mod trials;
+mod undone;
 
 pub use doing::effect_words;
 pub use history::History;
@@ -14,3 +15,4 @@ pub use lines::{Decision, TrialLine, loops_of, visit_decisions, visit_lines};
 pub use progress::progress_of;
 pub use status::{LoopStatus, status_of};
 pub use trials::{CommandRow, TrialRow, decided_rows, trial_row};
+pub use undone::undone_by;

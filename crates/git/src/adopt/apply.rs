@@ -6,19 +6,34 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::{Adopted, Obstacle, merged_tree, obstacle, outcome, writing};
+use super::{Adopted, Obstacle, merged_tree, obstacle, obstacle_of, outcome, writing};
 use crate::error::GitError;
 use crate::git::{failure, split_nul, words};
 use crate::types::{Oid, RepoPath};
 use crate::user::{UserRepository, quiet};
+use crate::user_commands::UserCommands;
+
+/// What is brought together.
+pub(super) struct Sides<'a> {
+    /// The commit that is checked out.
+    pub(super) head: &'a Oid,
+    /// The tree the candidate was made from.
+    pub(super) base: &'a Oid,
+    /// The candidate's tree.
+    pub(super) candidate: &'a Oid,
+}
 
 pub(super) fn apply(
     user: &UserRepository,
-    head: &Oid,
-    base: &Oid,
-    candidate: &Oid,
+    sides: Sides<'_>,
     message: &str,
+    commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
+    let Sides {
+        head,
+        base,
+        candidate,
+    } = sides;
     let head_tree = tree_of(user, head)?;
     let root = side(user, base, None)?;
     let ours = side(user, &head_tree, Some(&root))?;
@@ -46,11 +61,12 @@ pub(super) fn apply(
         put_back(user, &from, &paths)?;
         return Ok(Adopted::NotAdopted(obstacle(&words(&moved))));
     }
-    let output = writing(user).output(["commit", "--quiet", "-F", "-"], message.as_bytes())?;
-    if output.status.success() {
+    let commit = writing(user).user_command(&["commit", "--quiet", "-F", "-"], message.as_bytes());
+    let run = commands.run(commit)?;
+    if run.is_success() {
         return outcome(user, wanted);
     }
-    let obstacle = obstacle(&words(&output));
+    let obstacle = obstacle_of(&run);
     put_back(user, &from, &paths)?;
     Ok(Adopted::NotAdopted(obstacle))
 }

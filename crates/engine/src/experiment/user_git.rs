@@ -1,0 +1,105 @@
+//! Running the git commands in which the user's own programs take part (hooks, signing) as any other
+//! outside command: under a supervisor, noted while they run, ended with the engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_core::effect::Announced;
+use loopwright_core::experiment::results::Ended;
+use loopwright_core::ids::{EffectId, RunId};
+use loopwright_exec::{self as exec, Command, Ending, Environment, Stdin, Supervisor};
+use loopwright_git::{GitError, UserCommand, UserCommands, UserEnd, UserRun};
+use loopwright_record::{Running, RunningCommand, Store};
+
+use crate::commands::CommandRunner;
+use crate::error::EngineError;
+use crate::hands::Control;
+
+use super::fence::Fence;
+
+/// Under which name a commit of `adopt` is noted while it runs.
+const ADOPTING: &str = "adopt";
+
+/// Runs them for an effect.
+pub(super) struct ForEffect<'a> {
+    pub runner: &'a CommandRunner,
+    pub announced: &'a Announced,
+    pub control: &'a Control,
+    pub limit: Duration,
+    pub grace: Duration,
+    /// Whether the checkout is still ours afterwards.
+    pub fence: &'a Fence,
+    pub reader: &'a Store,
+}
+
+impl UserCommands for ForEffect<'_> {
+    fn run(&mut self, command: UserCommand) -> Result<UserRun, GitError> {
+        let mut command = supervised(command);
+        command.time_limit = Some(self.limit);
+        command.grace = self.grace;
+        let not_run = |error: EngineError| GitError::NotRun(error.to_string());
+        let run = self
+            .runner
+            .run(command, None, self.announced, self.control)
+            .map_err(not_run)?;
+        self.fence.check(self.reader).map_err(not_run)?;
+        let end = match &run.ran.ended {
+            _ if run.stopped => UserEnd::Stopped,
+            Ended::Exited(0) => UserEnd::Succeeded,
+            Ended::Exited(_) => UserEnd::Failed,
+            ended => UserEnd::CutOff(format!("the commit {}", ended.words())),
+        };
+        let said = run.ran.tail.trim().to_owned();
+        Ok(UserRun { end, said })
+    }
+}
+
+/// Runs them for a person who waits, and ends them if they take too long.
+pub(super) struct Foreground<'a> {
+    pub supervisor: &'a Supervisor,
+    pub running: &'a Running,
+    pub run: &'a RunId,
+}
+
+impl UserCommands for Foreground<'_> {
+    fn run(&mut self, command: UserCommand) -> Result<UserRun, GitError> {
+        let not_run = |error: &dyn std::fmt::Display| GitError::NotRun(error.to_string());
+        let running = exec::start(supervised(command), None, self.supervisor)
+            .map_err(|error| not_run(&error))?;
+        let (id, effect) = (running.id(), EffectId::new(ADOPTING));
+        self.running
+            .add(&RunningCommand {
+                run: self.run.clone(),
+                effect: effect.clone(),
+                attempt: 1,
+                pid: id.pid,
+                start_time: id.start_time,
+                boot_id: id.boot_id.clone(),
+            })
+            .map_err(|error| not_run(&error))?;
+        let finished = running.wait();
+        self.running
+            .remove(self.run, &effect, 1)
+            .map_err(|error| not_run(&error))?;
+        let end = match &finished.ending {
+            Ending::Exited(0) => UserEnd::Succeeded,
+            Ending::Exited(_) => UserEnd::Failed,
+            ending => UserEnd::CutOff(format!("git did not end by itself ({ending:?})")),
+        };
+        let said = finished.output.text().trim().to_owned();
+        Ok(UserRun { end, said })
+    }
+}
+
+fn supervised(command: UserCommand) -> Command {
+    let mut supervised = Command::argv(command.words, command.directory);
+    supervised.env = Environment {
+        inherit: true,
+        set: command.set,
+        remove: command.remove,
+    };
+    if !command.input.is_empty() {
+        supervised.stdin = Stdin::Bytes(Arc::from(command.input));
+    }
+    supervised
+}
