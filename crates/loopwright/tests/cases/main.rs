@@ -3,12 +3,15 @@
 mod agent_commits;
 mod guards;
 mod hooks;
+mod in_place;
+mod in_place_commit;
 mod leftovers;
 mod numbers;
 mod record_overwritten;
 mod referee;
 mod target;
 mod time_limit;
+mod two_starts;
 mod user_works_on;
 mod which_number;
 

@@ -2,8 +2,9 @@
 //! own.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -81,6 +82,52 @@ impl Rig {
         )
     }
 
+    /// Runs the binary in some folder, however it ends.
+    pub fn loopwright_in(&self, folder: &Path, arguments: &[&str]) -> Output {
+        let mut command = self.command(env!("CARGO_BIN_EXE_loopwright"), arguments);
+        command.current_dir(folder).output().unwrap()
+    }
+
+    /// Starts the loop `name` with one proposal, in some folder, with all it says kept.
+    pub fn start(&self, folder: &Path, name: &str, propose: &str, more: &[&str]) -> Child {
+        let binary = env!("CARGO_BIN_EXE_loopwright");
+        self.command(binary, &["run", "--run", "sh run.sh", "--metric", "m"])
+            .args(["--goal", "min", "--loop", name, "--propose", propose])
+            .args(more)
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Waits until a command of the loop has made this file beside the repository.
+    pub fn await_file(&self, name: &str) {
+        await_that(name, || self.path(name).exists());
+    }
+
+    /// Makes a file beside the repository, which a command waits for.
+    pub fn touch(&self, name: &str) {
+        fs::write(self.path(name), "").unwrap();
+    }
+
+    /// Kills it, and waits until nothing that it started runs any more.
+    pub fn kill(&self, mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mark = format!("OUTSIDE={}", self.folder.path().display());
+        await_that("its processes to be gone", || {
+            let processes = fs::read_dir("/proc").unwrap().flatten();
+            !processes
+                .map(|process| fs::read(process.path().join("environ")).unwrap_or_default())
+                .any(|environment| {
+                    environment
+                        .split(|byte| *byte == 0)
+                        .any(|entry| entry == mark.as_bytes())
+                })
+        });
+    }
+
     /// One trial with this proposal; its line of the log.
     pub fn trial(&self, propose: &str, more: &[&str]) -> Value {
         let mut arguments = vec!["run", "--run", "sh run.sh", "--metric", "m", "--propose"];
@@ -120,6 +167,22 @@ impl Rig {
         let (head, config, x) = (read(".git/HEAD"), read(".git/config"), read("x"));
         format!("{refs:?} {head} {config} {hooks:?} {status} {x}")
     }
+}
+
+/// Waits until something holds.
+pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What it said on stderr; it must have ended like that.
+pub fn words_of(done: &Output, code: i32) -> String {
+    let words = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(code), "{words}");
+    words
 }
 
 /// What it printed; it must have succeeded.
