@@ -14,7 +14,7 @@ use crate::types::Oid;
 use crate::user::UserRepository;
 
 /// Below which all branches of loops live.
-const PREFIX: &str = "refs/heads/loopwright/";
+pub(crate) const PREFIX: &str = "refs/heads/loopwright/";
 
 /// A branch `loopwright/<loop>/<branch>` of the user's repository.
 #[derive(Debug, Clone)]
@@ -114,20 +114,17 @@ impl UserBranch {
 
     /// Moving a branch that is checked out would make its work tree look edited.
     fn expect_not_checked_out(&self) -> Result<(), GitError> {
-        let listed = self.git.run(["worktree", "list", "--porcelain", "-z"])?;
-        let mut worktree = PathBuf::new();
-        for line in listed.split(|byte| *byte == 0) {
-            let line = String::from_utf8_lossy(line);
-            if let Some(path) = line.strip_prefix("worktree ") {
-                worktree = PathBuf::from(path);
-            } else if line.strip_prefix("branch ") == Some(&self.reference) {
-                return Err(GitError::CheckedOut {
-                    reference: self.reference.clone(),
-                    worktree,
-                });
-            }
+        let checked_out = checked_out(&self.git)?;
+        let here = checked_out
+            .into_iter()
+            .find(|(reference, _)| *reference == self.reference);
+        match here {
+            Some((reference, worktree)) => Err(GitError::CheckedOut {
+                reference,
+                worktree,
+            }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn has(&self, oid: &Oid) -> Result<bool, GitError> {
@@ -194,6 +191,22 @@ impl UserBranch {
         }
         Ok(None)
     }
+}
+
+/// The references that are checked out, in whichever work tree, and where.
+pub(crate) fn checked_out(git: &Git) -> Result<Vec<(String, PathBuf)>, GitError> {
+    let listed = git.run(["worktree", "list", "--porcelain", "-z"])?;
+    let mut worktree = PathBuf::new();
+    let mut found = Vec::new();
+    for line in listed.split(|byte| *byte == 0) {
+        let line = String::from_utf8_lossy(line);
+        if let Some(path) = line.strip_prefix("worktree ") {
+            worktree = PathBuf::from(path);
+        } else if let Some(reference) = line.strip_prefix("branch ") {
+            found.push((reference.to_owned(), worktree.clone()));
+        }
+    }
+    Ok(found)
 }
 
 /// Syncs the directories that listed objects (one a line) lie in as loose files.

@@ -1,10 +1,18 @@
 //! Files that must be there after a power loss: syncing and replacing them.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
 
 use crate::error::GitError;
+
+/// Numbers the temporary files of this process.
+static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 /// Syncs one file.
 pub(crate) fn sync_file(path: &Path) -> Result<(), GitError> {
@@ -21,17 +29,53 @@ pub(crate) fn sync_directory(path: &Path) -> Result<(), GitError> {
 /// Replaces a file whole: temporary, sync, rename, sync of the directory.
 pub(crate) fn replace_durably(path: &Path, content: &[u8]) -> Result<(), GitError> {
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".new");
-    let temporary = directory.join(name);
-    File::create(&temporary)
+    let temporary = temporary_beside(path);
+    let written = File::create(&temporary)
         .and_then(|mut file| {
             file.write_all(content)?;
             file.sync_all()
         })
-        .and_then(|()| fs::rename(&temporary, path))
-        .map_err(GitError::io("write", path))?;
+        .and_then(|()| fs::rename(&temporary, path));
+    if written.is_err() {
+        // The reason is handed on; what is left of the file serves nobody.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.map_err(GitError::io("write", path))?;
     sync_directory(directory)
+}
+
+/// A name beside `path` that no other writer uses.
+pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".new-{}", unique()));
+    path.with_file_name(name)
+}
+
+/// A word that no other writer uses, in this process or another, whatever namespace of process
+/// numbers that one lives in.
+pub(crate) fn unique() -> String {
+    static PROCESS: OnceLock<u64> = OnceLock::new();
+    let process = PROCESS.get_or_init(|| RandomState::new().hash_one(std::process::id()));
+    let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
+    format!("{process:016x}-{number}")
+}
+
+/// Waits for the lock on a file, made where there is none. It ends with the handle, or the process.
+pub(crate) fn lock(path: &Path) -> Result<File, GitError> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(GitError::io("open", path))?;
+    loop {
+        match flock(&file, FlockOperation::LockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(GitError::io("lock", path)(error.into())),
+        }
+    }
 }
 
 /// Makes a directory and its parents below `top`, syncing each parent that got a new name.

@@ -38,6 +38,9 @@ pub enum GitError {
     /// Git answered something this crate does not understand.
     #[error("unexpected answer: {0}")]
     Unexpected(String),
+    /// A command of the user's could not be run.
+    #[error("{0}")]
+    NotRun(String),
     /// An object that must be there is not.
     #[error("object {oid} is missing from {place}")]
     Missing {
@@ -171,6 +174,25 @@ pub enum Refusal {
         "{0} is stored differently from how it is checked out (core.autocrlf or info/attributes, say), and --in-place works on the files as they are; put the rule into .gitattributes, or run without --in-place"
     )]
     ConvertedInPlace(RepoPath),
+    /// The checkout is not where the loop left it.
+    #[error("{0}")]
+    MovedInPlace(Box<MovedInPlace>),
+    /// A proposal in another checkout was interrupted and nobody has put that one right.
+    #[error(
+        "a proposal of loop {loop_name} in {top} was interrupted, and that checkout was not put right yet; first go on there (`cd {top} && loopwright resume --loop {loop_name}`)"
+    )]
+    InterruptedElsewhere {
+        /// The other checkout.
+        top: PathBuf,
+        /// Whose proposal.
+        loop_name: String,
+    },
+    /// Things in the checkout would have to be cleared away and can't be saved before.
+    #[error(
+        "these would have to be cleared away and can't be saved before: {}; move them out of the checkout first",
+        join(.0)
+    )]
+    CantBeSaved(Vec<RepoPath>),
     /// A sparse checkout and the loop is to work in it.
     #[error(
         "the checkout is sparse; run `git sparse-checkout disable` first, or run without --in-place"
@@ -182,6 +204,27 @@ pub enum Refusal {
     /// A merge, rebase or the like is under way.
     #[error("a {0} is under way in this repository; finish or abort it first")]
     Busy(&'static str),
+}
+
+/// A checkout that is not where the loop left it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{top} stands at {found}, and the loop left it at {branch}, {expected}: nothing was changed; to \
+     go on from where the loop stands, give what is there a name (`git branch NAME {commit}`), \
+     commit or stash changes, then `git checkout -B {branch} {expected}`; to start from what is \
+     there, run a new loop (`--loop NAME`)"
+)]
+pub struct MovedInPlace {
+    /// The checkout.
+    pub top: PathBuf,
+    /// The branch the loop works on.
+    pub branch: String,
+    /// The commit it was left at.
+    pub expected: Oid,
+    /// What HEAD is, in words.
+    pub found: String,
+    /// The commit that is checked out, or what stands for none.
+    pub commit: String,
 }
 
 impl GitError {

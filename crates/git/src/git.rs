@@ -5,6 +5,7 @@
 //! prompts, no inherited `GIT_*` variable. The user's own configuration (identity, hooks,
 //! signing) counts only where a commit of the user's is made.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -13,6 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use crate::error::GitError;
 use crate::types::Oid;
+use crate::user_commands::UserCommand;
 
 /// How much of a failing command's words is kept, in bytes.
 const MESSAGE_LIMIT: usize = 4000;
@@ -150,6 +152,32 @@ impl Git {
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.current_dir(&self.directory);
         command
+    }
+
+    /// The same as plain data, for somebody else to run.
+    pub(crate) fn user_command(&self, arguments: &[&str], input: &[u8]) -> UserCommand {
+        // No housekeeping that goes on behind: it would be ended with the command.
+        let git = self.clone().with_setting("gc.auto=0");
+        let mut command = git.with_setting("maintenance.auto=false").command();
+        command.args(arguments);
+        let program = std::iter::once(command.get_program());
+        let (mut set, mut remove) = (BTreeMap::new(), BTreeSet::new());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => drop(set.insert(name.to_owned(), value.to_owned())),
+                None => drop(remove.insert(name.to_owned())),
+            }
+        }
+        UserCommand {
+            words: program
+                .chain(command.get_args())
+                .map(OsStr::to_owned)
+                .collect(),
+            directory: self.directory.clone(),
+            set,
+            remove,
+            input: input.to_vec(),
+        }
     }
 
     /// Runs git and hands back what came out, however it ended.

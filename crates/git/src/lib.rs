@@ -28,12 +28,13 @@ mod tests;
 pub mod types;
 mod untrusted;
 pub mod user;
+pub mod user_commands;
 mod worktree;
 
 pub use adopt::{Adopted, Obstacle, adopt_branch, adopt_candidate};
 pub use branch::{Published, UserBranch};
 pub use error::{GitError, Refusal};
-pub use in_place::{InPlace, InPlaceCommit};
+pub use in_place::{InPlace, InPlaceCommit, Interrupted, Owner};
 pub use proposer::{AgentHead, ProposerRepository, Snapshot};
 pub use quote::quoted;
 pub use store::{CommitFacts, CommitSpec, ObjectStore, Person, SubmoduleContent};
@@ -43,4 +44,5 @@ pub use types::{
 };
 pub use untrusted::{Found, UntrustedDirectory};
 pub use user::{Dirty, Environment, UserRepository};
+pub use user_commands::{UserCommand, UserCommands, UserEnd, UserRun};
 pub use worktree::RefusedPath;

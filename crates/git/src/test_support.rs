@@ -2,14 +2,49 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::error::GitError;
 use crate::git::Git;
 use crate::store::{CommitSpec, ObjectStore, Person};
 use crate::types::{ObjectFormat, Oid};
 use crate::user::{Environment, UserRepository};
+use crate::user_commands::{UserCommand, UserCommands, UserEnd, UserRun};
+
+/// Runs commands of the user's as they are, with nobody to stop them.
+#[derive(Debug)]
+pub struct Unsupervised;
+
+impl UserCommands for Unsupervised {
+    fn run(&mut self, command: UserCommand) -> Result<UserRun, GitError> {
+        let mut process = Command::new(&command.words[0]);
+        process
+            .args(&command.words[1..])
+            .current_dir(&command.directory)
+            .envs(&command.set)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        for name in &command.remove {
+            process.env_remove(name);
+        }
+        let mut child = process.spawn().expect("git");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        // A git that reads nothing says why.
+        let _ = stdin.write_all(&command.input);
+        drop(stdin);
+        let output = child.wait_with_output().expect("git ends");
+        let end = if output.status.success() {
+            UserEnd::Succeeded
+        } else {
+            UserEnd::Failed
+        };
+        let said = crate::git::words(&output);
+        Ok(UserRun { end, said })
+    }
+}
 
 /// A temporary directory with a user's repository in it.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use loopwright_core::experiment::state::Origin;
 use loopwright_core::experiment::{Outcome, SegmentStarted, TargetChecked, kind};
 use loopwright_core::kernel::{self, EffectAnnounced, kind as kernel_kind};
 use loopwright_engine::Watcher;
-use loopwright_engine::views::{TrialRow, effect_words};
+use loopwright_engine::views::{TrialRow, effect_words, undone_by};
 
 use crate::live::{Doing, Live};
 use crate::output::{self, Output, one_line};
@@ -49,9 +49,11 @@ impl<'a> Progress<'a> {
         }
         match event.kind.as_str() {
             kernel_kind::EFFECT_ANNOUNCED => self.announced(event),
-            kernel_kind::EFFECT_SETTLED
-            | kernel_kind::EFFECT_ABANDONED
-            | kernel_kind::INVOCATION_ENDED => self.live.doing(None),
+            kernel_kind::EFFECT_SETTLED => {
+                self.live.doing(None);
+                self.undone(event);
+            }
+            kernel_kind::EFFECT_ABANDONED | kernel_kind::INVOCATION_ENDED => self.live.doing(None),
             kind::TRIAL_DECIDED => self.decided(event),
             kind::SEGMENT_STARTED => {
                 if let Ok(started) = kernel::body::<SegmentStarted>(event)
@@ -105,6 +107,13 @@ impl<'a> Progress<'a> {
                 let _ = output::line(&tail);
             }
         });
+    }
+
+    /// What a proposal in place did to the user's repository.
+    fn undone(&self, event: &Event) {
+        for words in undone_by(event) {
+            self.say(&format!("note: undone in your checkout: {words}"));
+        }
     }
 
     fn say(&self, text: &str) {

@@ -367,7 +367,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Switch,
         Some("false"),
         Class::Harness,
-        "Work in the checkout itself and move its branch, instead of working beside it.",
+        "Work in the checkout itself and move its branch, instead of working beside it. A commit with \
+         your hooks may take as long as a measurement.",
         "true",
     ),
     file_only(

@@ -10,7 +10,10 @@ use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::{OperatorAct, kind as kernel_kind};
 use loopwright_core::scrub;
 use loopwright_core::turn::{Given, Run, Turn};
-use loopwright_git::{Adopted, ObjectStore, UserBranch, adopt_branch, adopt_candidate};
+use loopwright_exec::Supervisor;
+use loopwright_git::{
+    Adopted, InPlace, ObjectStore, UserBranch, UserCommands, adopt_branch, adopt_candidate,
+};
 use loopwright_record::{Holder, Lease, LeaseError, OpenMode, Store, Terms};
 use serde_json::{Value, json};
 
@@ -20,9 +23,12 @@ use crate::error::EngineError;
 use crate::project::Project;
 use crate::views::{LISTING, trial_that_is_there};
 
+use super::assembly::in_place_notes;
+use super::claim::end_left_running;
 use super::environment::known_secrets;
 use super::fence::take_checkout;
 use super::request::KEYS;
+use super::user_git::Foreground;
 
 /// The act that says a result was asked for.
 pub const ACT_ADOPT: &str = "result.adopt";
@@ -58,6 +64,7 @@ pub fn adopt(
     project: &Project,
     loop_name: &LoopName,
     wanted: &Wanted,
+    supervisor: &Supervisor,
 ) -> Result<Adoption, EngineError> {
     let mut store = Store::open(&project.store, OpenMode::Write)?;
     store.index_keys(KEYS)?;
@@ -68,6 +75,9 @@ pub fn adopt(
         )));
     };
     let run = summary.run;
+    // A run in place has the checkout, its branch and its hooks to itself.
+    let checkout = take_checkout(&store, false)?;
+    check_not_interrupted(project)?;
     let plan = Plan::new(project, &store, loop_name, &run, wanted)?;
     let onto = project.user.branch.clone().unwrap_or_default();
     let holder = Holder::current(&format!("loopwright adopt, loop {loop_name}"));
@@ -76,7 +86,6 @@ pub fn adopt(
         ttl: LEASE_TTL,
         force: false,
     };
-    let checkout = take_checkout(&store, false)?;
     let lease = match Lease::acquire(&store, &run, &holder, terms) {
         Ok(lease) => Some(lease),
         Err(LeaseError::Held(_)) => None,
@@ -85,8 +94,17 @@ pub fn adopt(
     if let Some(lease) = &lease {
         let asked = json!({"source": plan.source(), "onto": onto});
         record(&mut store, &run, lease.epoch(), ACT_ADOPT, asked)?;
+        end_left_running(&store, &run, &mut |_| {})?;
     }
-    let adopted = plan.perform(project);
+    // What runs is noted by whoever holds the run, and by nobody else.
+    let running = lease
+        .is_some()
+        .then(|| (store.running().clone(), run.clone()));
+    let mut commands = Foreground {
+        supervisor,
+        running,
+    };
+    let adopted = plan.perform(project, &mut commands);
     let recorded = lease.is_some();
     if let Some(lease) = lease {
         let came = match &adopted {
@@ -106,6 +124,20 @@ pub fn adopt(
         adopted: adopted?,
         recorded,
     })
+}
+
+/// The user's own git, hooks included, is not run where a proposal left its settings behind.
+fn check_not_interrupted(project: &Project) -> Result<(), EngineError> {
+    let Some(found) = InPlace::interrupted(&in_place_notes(project))? else {
+        return Ok(());
+    };
+    let (top, name) = (found.top.display(), &found.owner.loop_name);
+    Err(EngineError::refused_with(
+        format!(
+            "a proposal of loop {name} in {top} was interrupted, and what it did to the repository is not undone yet"
+        ),
+        format!("first go on there: cd {top} && loopwright resume --loop {name}"),
+    ))
 }
 
 /// What is to be brought, found out before anything is recorded.
@@ -157,9 +189,15 @@ impl Plan {
         }
     }
 
-    fn perform(&self, project: &Project) -> Result<Adopted, EngineError> {
+    fn perform(
+        &self,
+        project: &Project,
+        commands: &mut dyn UserCommands,
+    ) -> Result<Adopted, EngineError> {
         match self {
-            Self::Branch { branch, message } => Ok(adopt_branch(&project.user, branch, message)?),
+            Self::Branch { branch, message } => {
+                Ok(adopt_branch(&project.user, branch, message, commands)?)
+            }
             Self::Candidate { commit, message } => {
                 let mut objects = ObjectStore::open_or_create(&project.objects(), &project.user)?;
                 let commit = commit.parse()?;
@@ -168,6 +206,7 @@ impl Plan {
                     &mut objects,
                     &commit,
                     message,
+                    commands,
                 )?)
             }
         }

@@ -1,5 +1,5 @@
 //! Assembling what an invocation works with: the loop's branch in the user's repository, the site
-//! of proposals, the workshop, and what keeps the lease.
+//! of proposals, the workshop.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,11 +10,10 @@ use loopwright_core::metric::MetricName;
 use loopwright_core::spec::{ExperimentSpec, Pattern};
 use loopwright_core::turn::Run;
 use loopwright_git::arms::{ArmRules, Arms, ArmsError, Patterns};
-use loopwright_git::{GitError, InPlace, ObjectStore, Oid, ProposerRepository, UserBranch};
-use loopwright_record::{Lease, LeaseError, OpenMode, Store};
+use loopwright_git::{GitError, InPlace, ObjectStore, Oid, Owner, ProposerRepository, UserBranch};
+use loopwright_record::{OpenMode, Store};
 
 use crate::commands::CommandRunner;
-use crate::committer::{LEASE_TTL, now};
 use crate::driver::Watcher;
 use crate::error::EngineError;
 use crate::project::Project;
@@ -23,6 +22,7 @@ use crate::views::History;
 use super::environment::known_secrets;
 use super::fence::Fence;
 use super::keep::publish_over;
+use super::notices::{Notices, words_of};
 use super::request::KEYS;
 use super::session::Session;
 use super::site::Site;
@@ -65,27 +65,42 @@ impl Session {
             return Ok(());
         };
         let head = self.project.user.head.to_hex();
-        let keeping = run
-            .state
-            .as_ref()
-            .is_some_and(|state| state.trial.is_some());
-        if head == incumbent.commit || keeping {
+        if head == incumbent.commit || self.is_unsettled_keep(run, &incumbent.commit)? {
             return Ok(());
         }
         Err(EngineError::Refused {
             what: format!(
-                "the checked-out branch stands at {}, and the loop's incumbent is {}",
+                "the checked-out branch stands at {}, and the loop's incumbent is {}; nothing was changed",
                 short(&head),
                 short(&incumbent.commit)
             ),
             hints: vec![
                 format!(
-                    "go back to it: git checkout BRANCH, or git reset --hard {}",
+                    "to go on from the loop's: keep yours under a name (git branch NAME {}), then git reset --hard {}",
+                    short(&head),
                     short(&incumbent.commit)
                 ),
-                "or start from here under a new name: --loop NAME".to_owned(),
+                "to start from what is there: a new loop, --loop NAME".to_owned(),
             ],
         })
+    }
+
+    /// Whether HEAD is the keep that an invocation made of the open trial's candidate and did not
+    /// live to record.
+    fn is_unsettled_keep(
+        &self,
+        run: &Run<Experiment>,
+        incumbent: &str,
+    ) -> Result<bool, EngineError> {
+        let state = run.state.as_ref();
+        let trial = state.and_then(|state| state.trial.as_ref());
+        let Some(candidate) = trial.and_then(|trial| trial.candidate.as_ref()) else {
+            return Ok(false);
+        };
+        let git = self.project.user.hermetic();
+        let head = self.project.user.head.to_hex();
+        let facts = git.text(["log", "-1", "--format=%T %P", &head])?;
+        Ok(facts == format!("{} {incumbent}", candidate.tree))
     }
 
     /// The loop's branch in the user's repository, standing where the run stands.
@@ -130,16 +145,13 @@ impl Session {
         }
     }
 
-    pub(super) fn site(&mut self, work: &Path) -> Result<Site, EngineError> {
+    fn site(&mut self, work: &Path, run: &RunId) -> Result<Site, EngineError> {
         let user = &self.project.user;
         if self.request.spec.in_place {
-            let keeper = InPlace::open(&in_place_notes(&self.project), user, &mut self.objects)?;
-            let (top, at) = (user.top.clone(), user.head);
-            return Ok(Site::InPlace {
-                keeper: Box::new(keeper),
-                top,
-                at,
-            });
+            let owner = owner_of(run, &self.request.spec);
+            let notes = in_place_notes(&self.project);
+            let keeper = InPlace::open(&notes, owner, user, &mut self.objects)?;
+            return Ok(Site::InPlace(Box::new(keeper)));
         }
         let place = work.join("proposer");
         let repository =
@@ -167,7 +179,7 @@ impl Session {
         reader.index_keys(KEYS)?;
         let mut workshop = Workshop {
             workdir: self.request.workdir.clone().into(),
-            site: self.site(&work)?,
+            site: self.site(&work, run)?,
             objects,
             arms,
             links: self.links.clone(),
@@ -192,6 +204,7 @@ impl Session {
             setup_inputs: Patterns::parse(&texts(&spec.setup_inputs))?,
             metrics: metrics_of(&spec),
             history: History::default(),
+            notices: Notices::default(),
             spec,
         };
         workshop.metrics.dedup();
@@ -243,29 +256,51 @@ fn sweep_taken_over(work: &Path) {
 }
 
 /// Where notes for putting the user's checkout back lie.
-fn in_place_notes(project: &Project) -> PathBuf {
+pub(super) fn in_place_notes(project: &Project) -> PathBuf {
     project.store.join("in-place")
 }
 
-/// The project after what an interrupted proposal in place did to it was undone.
+fn owner_of(run: &RunId, spec: &ExperimentSpec) -> Owner {
+    Owner {
+        run: run.to_string(),
+        loop_name: spec.name.clone(),
+    }
+}
+
+/// The run whose proposal in the checkout was interrupted, for one that is to work there now.
+pub(super) fn interrupted_run(
+    project: &Project,
+    spec: &ExperimentSpec,
+) -> Result<Option<RunId>, EngineError> {
+    if !spec.in_place {
+        return Ok(None);
+    }
+    let interrupted = InPlace::interrupted(&in_place_notes(project))?;
+    Ok(interrupted.and_then(|found| RunId::new(&found.owner.run).ok()))
+}
+
+/// The project after the user's checkout was put right, where a proposal in it was interrupted.
 pub(super) fn recovered(
     project: &Project,
     spec: &ExperimentSpec,
+    run: &RunId,
     watcher: &mut dyn Watcher,
 ) -> Result<Project, EngineError> {
     let mut project = project.clone();
     if !spec.in_place {
         return Ok(project);
     }
-    if let Some(undone) = InPlace::recover(&in_place_notes(&project))? {
-        for what in undone {
-            watcher.notice(&format!(
-                "undone of the interrupted proposal: {}: {}",
-                what.path, what.why
-            ));
+    let notes = in_place_notes(&project);
+    if InPlace::interrupted(&notes)?.is_some() {
+        let mut objects = ObjectStore::open_or_create(&project.objects(), &project.user)?;
+        let owner = owner_of(run, spec);
+        let undone = InPlace::recover(&notes, &owner, &project.user, &mut objects)?;
+        for words in words_of(&undone.unwrap_or_default()) {
+            watcher.notice(&format!("undone of the interrupted proposal: {words}"));
         }
-        project.user = project.user.discover_again()?;
     }
+    // Somebody else may have worked here until the claim was ours.
+    project.user = project.user.discover_again()?;
     Ok(project)
 }
 
@@ -289,36 +324,4 @@ fn metrics_of(spec: &ExperimentSpec) -> Vec<MetricName> {
     names
         .filter_map(|name| MetricName::new(name).ok())
         .collect()
-}
-
-/// Renews the lease over a connection of its own; gives it up when it is dropped.
-pub(super) fn renewal(store: &Path, lease: Lease) -> Box<dyn FnMut() -> Result<(), String>> {
-    struct Renewal {
-        folder: PathBuf,
-        lease: Option<Lease>,
-    }
-    impl Drop for Renewal {
-        fn drop(&mut self) {
-            let store = Store::open(&self.folder, OpenMode::Write);
-            if let (Ok(store), Some(lease)) = (store, self.lease.take()) {
-                // A lease that can't be given up ends with this process.
-                let _ = lease.release(&store);
-            }
-        }
-    }
-    let mut renewal = Renewal {
-        folder: store.to_path_buf(),
-        lease: Some(lease),
-    };
-    Box::new(move || {
-        let renewal = &mut renewal;
-        let store =
-            Store::open(&renewal.folder, OpenMode::Write).map_err(|error| error.to_string())?;
-        let Some(lease) = &mut renewal.lease else {
-            return Ok(());
-        };
-        lease
-            .renew(&store, now(), LEASE_TTL)
-            .map_err(|error: LeaseError| error.to_string())
-    })
 }

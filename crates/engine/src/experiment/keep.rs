@@ -2,15 +2,20 @@
 //! synced, and the loop's branch is moved, in this order. The event that names the commit comes
 //! after all of it.
 
+use std::time::Duration;
+
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::results::Kept;
 use loopwright_core::metric::Real;
+use loopwright_core::usage::Usage;
 use loopwright_git::{
     CommitSpec, GitError, InPlaceCommit, ObjectStore, Oid, Published, UserBranch,
 };
 
 use crate::error::EngineError;
+use crate::hands::Control;
 
+use super::user_git::ForEffect;
 use super::workshop::{Done, Workshop, oid_field, request_field};
 
 /// How the subjects of our own commits on a loop's branch begin.
@@ -19,7 +24,11 @@ const OWN_SUBJECT: &str = "loopwright: ";
 impl Workshop {
     /// Performs `t<trial>/keep/<time>`. Done again after a crash, it makes the commit anew and takes
     /// the branch over from the one that nobody settled.
-    pub(super) fn keep(&mut self, announced: &Announced) -> Result<Done, EngineError> {
+    pub(super) fn keep(
+        &mut self,
+        announced: &Announced,
+        control: &Control,
+    ) -> Result<Done, EngineError> {
         let tree = oid_field(&announced.request, "tree")?;
         let parent = oid_field(&announced.request, "parent_commit")?;
         let listing = self.objects.checkout_listing(&tree)?;
@@ -31,7 +40,7 @@ impl Workshop {
             }));
         }
         if self.site.is_in_place() {
-            return self.keep_in_place(announced, tree, parent);
+            return self.keep_in_place(announced, control, tree, parent);
         }
         let found = self.full_tree(announced, tree, parent)?;
         if found != tree {
@@ -60,6 +69,7 @@ impl Workshop {
     fn keep_in_place(
         &mut self,
         announced: &Announced,
+        control: &Control,
         tree: Oid,
         parent: Oid,
     ) -> Result<Done, EngineError> {
@@ -70,11 +80,25 @@ impl Workshop {
         if let Some(commit) = before {
             return Ok(committed(commit, None));
         }
+        let mut commands = ForEffect {
+            runner: &self.runner,
+            announced,
+            control,
+            limit: Duration::from_micros(self.spec.run_limit_us),
+            grace: Duration::from_micros(self.spec.grace_us),
+            fence: &self.fence,
+            reader: &self.reader,
+        };
         let done = self
             .site
-            .commit_in_place(&mut self.objects, &tree, &message)?;
+            .commit_in_place(&mut self.objects, &tree, &message, &mut commands)?;
         loopwright_record::crash_point!("keep.published");
+        let done = done.map(|(commit, undone)| {
+            self.notices.undone(&undone);
+            commit
+        });
         match done {
+            Some(InPlaceCommit::Stopped) => Ok(Done::Stopped(Usage::default().free_of_charge())),
             Some(InPlaceCommit::Committed { commit }) => {
                 // Without a measured candidate arm (after a crash) there is no cache to take over.
                 let _ = self.arms.promote();

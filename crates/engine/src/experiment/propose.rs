@@ -11,7 +11,7 @@ use loopwright_core::experiment::Named;
 use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::{Findings, Proposed, Reapplied};
 use loopwright_exec::Command;
-use loopwright_git::{Change, GitError, Oid, RefusedPath, Snapshot, UntrustedDirectory};
+use loopwright_git::{Change, GitError, Oid, Snapshot, UntrustedDirectory};
 
 use crate::commands::CommandRun;
 use crate::error::EngineError;
@@ -19,6 +19,7 @@ use crate::hands::Control;
 use crate::views::trial_row;
 
 use super::environment::environment;
+use super::notices::words_of;
 use super::workshop::{Done, Workshop, oid_field, request_field};
 
 impl Workshop {
@@ -35,7 +36,8 @@ impl Workshop {
         }
         self.arms.reject();
         self.proposed = None;
-        self.site.begin(&mut self.objects, &incumbent)?;
+        let begun = self.site.begin(&mut self.objects, &incumbent)?;
+        let mut undone: Named = words_of(&begun).into_iter().collect();
         self.place_links()?;
         loopwright_record::crash_point!("propose.ready");
         let (command, brief_digest) = self.propose_command(announced)?;
@@ -47,6 +49,7 @@ impl Workshop {
         } = self.runner.run(command, None, announced, control)?;
         self.expect_ours()?;
         if stopped {
+            self.leave_checkout();
             return Ok(Done::Stopped(usage));
         }
         let snapshot = self.site.snapshot(&mut self.objects)?;
@@ -61,8 +64,8 @@ impl Workshop {
         };
         let mut findings = self.examine(base_tree, &changes)?;
         findings.protected.extend(self.changed_links()?);
-        let in_words = |path: &RefusedPath| format!("{}: {}", path.path, path.why);
-        let mut refused: Named = snapshot.refused.iter().map(in_words).collect();
+        let mut refused: Named = words_of(&snapshot.refused).into_iter().collect();
+        undone.extend(words_of(&snapshot.undone));
         if snapshot.removed {
             refused.push("it removed its own directory");
         }
@@ -72,7 +75,7 @@ impl Workshop {
             duplicate_of: self.duplicate_of(announced, &tree)?,
             candidate,
             refused,
-            undone: snapshot.undone.iter().map(in_words).collect(),
+            undone,
             brief_digest,
         };
         Ok(Done::Result(settlement_of(&proposed), usage, scrubbed))

@@ -1,10 +1,10 @@
 //! A session: one invocation of an experiment loop, from what was asked to how it ended.
 //!
-//! The order matters. Everything that can be refused is refused before the first effect; the lease
-//! is taken before anything of the run is touched; what a dead holder left running is ended before
-//! the first effect; and only then does the driver begin.
-
-use std::time::Duration;
+//! The order matters. The claim (lease, and the user's checkout in place) is taken before anything
+//! is touched; what a dead holder left running is ended before what it left behind is put right;
+//! only then is the repository looked at under the user's own settings. Everything that can be
+//! refused is refused before the first effect; then the person is told what the run will be like, and
+//! only then does the driver begin.
 
 use loopwright_core::budget::Limits;
 use loopwright_core::experiment::state::Origin;
@@ -16,31 +16,25 @@ use loopwright_core::kernel::{self, RunStarted};
 use loopwright_core::machine::Machine as _;
 use loopwright_core::spec::ExperimentSpec;
 use loopwright_core::turn::{Given, Run};
-use loopwright_exec::{SupervisorId, end_orphans};
 use loopwright_git::arms::{InputLink, LinkFingerprint};
 use loopwright_git::{ObjectStore, Oid, Person};
-use loopwright_record::{CheckoutLock, Holder, Lease, OpenMode, StartLock, Store, Terms};
-use uuid::Uuid;
+use loopwright_record::{OpenMode, Store};
 
-use crate::committer::{LEASE_TTL, StoreCommitter, now};
+use crate::committer::now;
 use crate::driver::{DriveError, Driver, Watcher};
 use crate::error::EngineError;
 use crate::hands::{Happenings, WorkerHands};
 use crate::project::{Project, check_not_lost};
 use crate::views::{LISTING, TrialRow, trial_that_is_there};
 
-use super::assembly::{judging_tree, recovered, renewal};
+use super::assembly::{interrupted_run, judging_tree, recovered};
+use super::claim::{Claim, Starting, Tenure, end_left_running, pinned_spec};
 use super::environment::known_secrets;
-use super::fence::{Fence, take_checkout};
+use super::fence::Fence;
 use super::harness::Harness;
+use super::notices::Notices;
 use super::preflight;
 use super::request::{KEYS, Purpose, Request, SessionReport, pinned};
-
-/// How long a start waits for another one of the same loop to come through.
-const START_PATIENCE: Duration = Duration::from_secs(10);
-
-/// How long what a dead holder left running may take to end.
-const ORPHAN_PATIENCE: Duration = Duration::from_secs(10);
 
 /// One invocation of an experiment loop.
 pub struct Session {
@@ -64,35 +58,42 @@ impl Session {
         happenings: Happenings,
         watcher: &mut dyn Watcher,
     ) -> Result<SessionReport, EngineError> {
-        // Before anything is put back in it: somebody else's proposal may be in the making there.
-        let checkout = if request.spec.in_place {
-            let store = Store::open(&project.store, OpenMode::Create)?;
-            Some(take_checkout(&store, request.force)?)
-        } else {
-            None
-        };
-        let project = recovered(project, &request.spec, watcher)?;
-        let mut session = Self::open(project, request)?;
+        let refuse = |error: &dyn std::fmt::Display| EngineError::refused(error.to_string());
+        let loop_name = LoopName::new(&request.spec.name).map_err(|error| refuse(&error))?;
+        let store = Store::open(&project.store, OpenMode::Create)?;
+        check_not_lost(store.folder(), store.runs()?.len())?;
+        let mut claim = Claim::take(&store, &loop_name, &request)?;
+        let interrupted = interrupted_run(project, &request.spec)?;
+        let mut left_behind = vec![claim.run.clone()];
+        left_behind.extend(claim.replaced.iter().cloned().chain(interrupted));
+        for run in &left_behind {
+            end_left_running(&store, run, &mut |words| watcher.notice(words))?;
+        }
+        let project = recovered(project, &request.spec, &claim.run, watcher)?;
+        let starts_over = claim.replaced.is_some();
+        let mut session = Self::open(store, project, request, loop_name, starts_over)?;
         let mut notices = std::mem::take(&mut session.request.notices);
         session.preflight(&mut notices)?;
-        let (run_id, lease) = session.take_run()?;
+        let tenure = claim.hold(&session.store, &session.loop_name, session.request.force)?;
         // Said only now: whoever can't have the run isn't told what it would be like.
         for words in &notices {
             watcher.notice(words);
         }
-        session.end_left_running(&run_id, watcher)?;
-        session.invoke(run_id, lease, checkout, happenings, watcher)
+        session.invoke(claim, tenure, happenings, watcher)
     }
 
-    fn open(project: Project, request: Request) -> Result<Self, EngineError> {
-        let refuse = |error: &dyn std::fmt::Display| EngineError::refused(error.to_string());
-        let loop_name = LoopName::new(&request.spec.name).map_err(|error| refuse(&error))?;
-        let branch = BranchName::new(&request.spec.branch).map_err(|error| refuse(&error))?;
+    fn open(
+        mut store: Store,
+        project: Project,
+        request: Request,
+        loop_name: LoopName,
+        starts_over: bool,
+    ) -> Result<Self, EngineError> {
+        let branch = BranchName::new(&request.spec.branch)
+            .map_err(|error| EngineError::refused(error.to_string()))?;
         // Refused here rather than by the machine in the middle of a run.
         Settings::of_spec(&request.spec).map_err(EngineError::refused)?;
         let identity = project.user.identity()?;
-        let mut store = Store::open(&project.store, OpenMode::Create)?;
-        check_not_lost(store.folder(), store.runs()?.len())?;
         store.index_keys(KEYS)?;
         store.keep_listing(LISTING)?;
         let objects = ObjectStore::open_or_create(&project.objects(), &project.user)?;
@@ -110,7 +111,7 @@ impl Session {
             loop_name,
             branch,
             links,
-            starts_over: false,
+            starts_over,
         })
     }
 
@@ -148,7 +149,7 @@ impl Session {
         let Some((_, caps)) = pinned(&self.store, &self.loop_name)? else {
             return Ok(());
         };
-        let old = pinned_spec(&caps)?;
+        let old = pinned_spec(&caps.specification)?;
         let new = &self.request.spec;
         // What is pinned already is in the record as it is.
         if preflight::check_secrets(&old, &known_secrets()).is_ok() {
@@ -168,14 +169,13 @@ impl Session {
     }
 
     /// A changed metric or goal is another loop; what else changed is said.
-    fn check_drift(&mut self, caps: &Caps, notices: &mut Vec<String>) -> Result<(), EngineError> {
-        let old = pinned_spec(caps)?;
-        let drift = ExperimentSpec::drift(&old, &self.request.spec);
-        if !drift.refused.is_empty() && !self.has_measured()? {
-            // Nothing was ever measured under the old names, so nothing is lost by starting over.
-            self.starts_over = true;
+    fn check_drift(&self, caps: &Caps, notices: &mut Vec<String>) -> Result<(), EngineError> {
+        if self.starts_over {
+            // Nothing was ever measured under the old names, so nothing is lost.
             return Ok(());
         }
+        let old = pinned_spec(&caps.specification)?;
+        let drift = ExperimentSpec::drift(&old, &self.request.spec);
         if !drift.refused.is_empty() {
             let fields: Vec<String> = drift.refused.iter().map(ToString::to_string).collect();
             return Err(EngineError::refused_with(
@@ -195,67 +195,14 @@ impl Session {
         Ok(())
     }
 
-    /// Whether the loop's newest run has a measured incumbent.
-    fn has_measured(&self) -> Result<bool, EngineError> {
-        let Some(summary) = self.store.latest_run(&self.loop_name)? else {
-            return Ok(false);
-        };
-        let run: Run<Experiment> = loopwright_record::load(&self.store, &summary.run)?;
-        let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
-        Ok(incumbent.is_some_and(|incumbent| incumbent.value.is_some()))
-    }
-
-    /// Takes the lease of the loop's run, or of a new one.
-    fn take_run(&self) -> Result<(RunId, Lease), EngineError> {
-        let _start = StartLock::acquire(&self.store, &self.loop_name, START_PATIENCE)?;
-        let run = match self.store.latest_run(&self.loop_name)? {
-            Some(summary) if !self.starts_over => summary.run,
-            _ if self.request.fresh => new_run_id(),
-            _ => {
-                return Err(EngineError::refused_with(
-                    format!("loop {} has never been run here", self.loop_name),
-                    "start it: loopwright run",
-                ));
-            }
-        };
-        let holder = Holder::current(&format!("loopwright, loop {}", self.loop_name));
-        let terms = Terms {
-            now: now(),
-            ttl: LEASE_TTL,
-            force: self.request.force,
-        };
-        let lease = Lease::acquire(&self.store, &run, &holder, terms)?;
-        Ok((run, lease))
-    }
-
-    /// Ends what a dead holder left running.
-    fn end_left_running(&self, run: &RunId, watcher: &mut dyn Watcher) -> Result<(), EngineError> {
-        for left in self.store.running().list(run)? {
-            let id = SupervisorId {
-                pid: left.pid,
-                start_time: left.start_time,
-                boot_id: left.boot_id.clone(),
-            };
-            if id.is_alive() {
-                watcher.notice(&format!("ending what was left running of {}", left.effect));
-            }
-            end_orphans(&id, ORPHAN_PATIENCE)
-                .map_err(|error| EngineError::refused(error.to_string()))?;
-            self.store
-                .running()
-                .remove(run, &left.effect, left.attempt)?;
-        }
-        Ok(())
-    }
-
     fn invoke(
         mut self,
-        run_id: RunId,
-        lease: Lease,
-        checkout: Option<CheckoutLock>,
+        claim: Claim,
+        mut tenure: Tenure,
         happenings: Happenings,
         watcher: &mut dyn Watcher,
     ) -> Result<SessionReport, EngineError> {
+        let run_id = claim.run;
         let mut run: Run<Experiment> = match self.store.run(&run_id)? {
             Some(_) => loopwright_record::load(&self.store, &run_id)?,
             None => Run::new(run_id.clone()),
@@ -266,14 +213,15 @@ impl Session {
         let harness = self.harness_start(&run)?;
         let caps = self.caps(&run_id, harness.clone())?;
         let branch = self.loop_branch(&harness, &run)?;
-        let epoch = lease.epoch();
-        let fence = Fence::new(run_id.clone(), epoch, checkout);
+        let epoch = tenure.epoch();
+        let fence = Fence::new(run_id.clone(), epoch, claim.checkout);
         let judging = judging_tree(&run, &harness)?;
         let workshop = self.workshop(&run_id, branch, fence, judging)?;
-        let renew = renewal(&self.project.store, lease);
+        let told: Notices = workshop.notices.clone();
+        let renew = Box::new(move || tenure.renew());
         let mut hands = WorkerHands::new(happenings, Box::new(workshop), renew)
             .map_err(EngineError::io("start the worker"))?;
-        let mut committer = StoreCommitter::new(&mut self.store);
+        let mut committer = Starting::new(&mut self.store, claim.start);
         let mut first = Vec::new();
         if !started {
             let started = run_started(&self.request.spec, &self.loop_name)?;
@@ -286,11 +234,15 @@ impl Session {
         let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, false);
         let caps = serde_json::to_value(caps).expect("BUG: caps are plain data");
         let driven = driver.invoke_with(first, caps);
+        drop(committer);
         if driven.is_ok() {
             // While the lease is ours. What can't be removed is empty and harms nobody.
             let _ = self.store.running().clear(&run_id);
         }
         drop(hands);
+        for words in told.take() {
+            watcher.notice(&words);
+        }
         if let Err(DriveError::Host(_)) = &driven {
             // Where it is the record itself that is broken, that is what has to be said.
             let store = Store::open(&self.project.store, OpenMode::Read)?;
@@ -387,15 +339,6 @@ impl Session {
             ),
         ))
     }
-}
-
-fn pinned_spec(caps: &Caps) -> Result<ExperimentSpec, EngineError> {
-    serde_json::from_value(caps.specification.clone())
-        .map_err(|error| EngineError::refused(format!("the pinned specification: {error}")))
-}
-
-fn new_run_id() -> RunId {
-    RunId::new(&Uuid::now_v7().to_string()).expect("BUG: a UUID is a fit name")
 }
 
 fn run_started(spec: &ExperimentSpec, loop_name: &LoopName) -> Result<RunStarted, EngineError> {

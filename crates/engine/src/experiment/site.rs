@@ -1,10 +1,11 @@
 //! The site: where proposals are made. By default a private repository that nobody else sees, or,
 //! asked for by `--in-place`, the user's own checkout.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use loopwright_git::{
-    GitError, InPlace, InPlaceCommit, ObjectStore, Oid, ProposerRepository, Snapshot,
+    GitError, InPlace, InPlaceCommit, ObjectStore, Oid, ProposerRepository, RefusedPath, Snapshot,
+    UserCommands,
 };
 
 /// Where proposals are made.
@@ -12,14 +13,7 @@ pub enum Site {
     /// A repository of the proposer's own.
     Apart(Box<ProposerRepository>),
     /// The user's checkout.
-    InPlace {
-        /// Its keeper.
-        keeper: Box<InPlace>,
-        /// Its top.
-        top: PathBuf,
-        /// The commit it stands at.
-        at: Oid,
-    },
+    InPlace(Box<InPlace>),
 }
 
 impl Site {
@@ -27,32 +21,31 @@ impl Site {
     pub fn work_tree(&self) -> &Path {
         match self {
             Self::Apart(repository) => repository.work_tree(),
-            Self::InPlace { top, .. } => top,
+            Self::InPlace(keeper) => keeper.top(),
         }
     }
 
-    /// Brings it to `commit`, ready for a proposal.
-    pub fn begin(&mut self, objects: &mut ObjectStore, commit: &Oid) -> Result<(), GitError> {
+    /// Brings it to `commit`, ready for a proposal; says what of the user's had to give way.
+    pub fn begin(
+        &mut self,
+        objects: &mut ObjectStore,
+        commit: &Oid,
+    ) -> Result<Vec<RefusedPath>, GitError> {
         match self {
-            Self::Apart(repository) => repository.reset_to(objects, commit),
-            Self::InPlace { keeper, at, .. } => {
-                keeper.restore(objects, commit)?;
-                *at = *commit;
-                keeper.begin()
+            Self::Apart(repository) => {
+                repository.reset_to(objects, commit)?;
+                Ok(Vec::new())
             }
+            Self::InPlace(keeper) => keeper.begin(objects, commit),
         }
     }
 
-    /// The tree that the proposer left.
+    /// The tree that the proposer left. The user's checkout shows the incumbent afterwards, while
+    /// the candidate is measured.
     pub fn snapshot(&mut self, objects: &mut ObjectStore) -> Result<Snapshot, GitError> {
         match self {
             Self::Apart(repository) => repository.snapshot(objects),
-            Self::InPlace { keeper, at, .. } => {
-                let snapshot = keeper.snapshot(objects)?;
-                // The user's checkout shows the incumbent while the candidate is measured.
-                keeper.restore(objects, at)?;
-                Ok(snapshot)
-            }
+            Self::InPlace(keeper) => keeper.snapshot(objects),
         }
     }
 
@@ -60,28 +53,23 @@ impl Site {
     pub fn full_snapshot(&mut self, objects: &mut ObjectStore) -> Result<Snapshot, GitError> {
         match self {
             Self::Apart(repository) => repository.full_snapshot(objects),
-            Self::InPlace { keeper, .. } => keeper.full_snapshot(objects),
+            Self::InPlace(keeper) => keeper.snapshot(objects),
         }
     }
 
-    /// Commits in the user's checkout; none where that is not the place.
+    /// Commits in the user's checkout, and says what of the user's had to give way; none where that
+    /// is not the place.
     pub fn commit_in_place(
         &mut self,
         objects: &mut ObjectStore,
         tree: &Oid,
         message: &str,
-    ) -> Result<Option<InPlaceCommit>, GitError> {
-        let Self::InPlace { keeper, at, .. } = self else {
-            return Ok(None);
-        };
-        let committed = keeper.commit(objects, tree, message)?;
-        match committed {
-            InPlaceCommit::Committed { commit } => *at = commit,
-            InPlaceCommit::Rewritten { .. } | InPlaceCommit::Refused(_) => {
-                keeper.restore(objects, at)?;
-            }
+        commands: &mut dyn UserCommands,
+    ) -> Result<Option<(InPlaceCommit, Vec<RefusedPath>)>, GitError> {
+        match self {
+            Self::Apart(_) => Ok(None),
+            Self::InPlace(keeper) => keeper.commit(objects, tree, message, commands).map(Some),
         }
-        Ok(Some(committed))
     }
 
     /// The commit that an attempt which was cut off has made already; none where there is none.
@@ -91,23 +79,24 @@ impl Site {
         tree: &Oid,
         parent: &Oid,
     ) -> Result<Option<Oid>, GitError> {
-        let Self::InPlace { at, .. } = self else {
+        let Self::InPlace(keeper) = self else {
             return Ok(None);
         };
-        let facts = objects.read_commit(at)?;
-        Ok((facts.tree == *tree && facts.parents == [*parent]).then_some(*at))
+        let at = keeper.at();
+        let facts = objects.read_commit(&at)?;
+        Ok((facts.tree == *tree && facts.parents == [*parent]).then_some(at))
     }
 
     /// Whether it is the user's own checkout.
     pub fn is_in_place(&self) -> bool {
-        matches!(self, Self::InPlace { .. })
+        matches!(self, Self::InPlace(_))
     }
 
-    /// Leaves the user's checkout at the incumbent.
-    pub fn close(&mut self, objects: &mut ObjectStore) -> Result<(), GitError> {
+    /// Leaves the user's checkout at the incumbent; says what was undone.
+    pub fn close(&mut self, objects: &mut ObjectStore) -> Result<Vec<RefusedPath>, GitError> {
         match self {
-            Self::Apart(_) => Ok(()),
-            Self::InPlace { keeper, at, .. } => keeper.restore(objects, at),
+            Self::Apart(_) => Ok(Vec::new()),
+            Self::InPlace(keeper) => keeper.close(objects),
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::hands::{Control, Performed, Performer};
 use crate::views::History;
 
 use super::fence::Fence;
+use super::notices::Notices;
 use super::site::Site;
 
 /// Everything an experiment run works with.
@@ -74,6 +75,8 @@ pub struct Workshop {
     pub metrics: Vec<MetricName>,
     /// The newest trials, for briefs.
     pub history: History,
+    /// What a person is to be told at the end.
+    pub notices: Notices,
 }
 
 /// How one effect was performed.
@@ -100,7 +103,7 @@ impl Performer for Workshop {
         let done = match announced.effect.as_str().split('/').nth(1) {
             Some("propose") => self.propose(announced, control),
             Some("measure" | "target") => self.measure(announced, control),
-            Some("keep") => self.keep(announced),
+            Some("keep") => self.keep(announced, control),
             Some("reapply") => self.reapply(announced),
             _ => Err(EngineError::refused(format!(
                 "nobody can perform {}",
@@ -133,6 +136,16 @@ impl Workshop {
     /// Refuses to go on where another process has taken the run over.
     pub(super) fn expect_ours(&self) -> Result<(), EngineError> {
         self.fence.check(&self.reader)
+    }
+
+    /// Leaves the user's checkout at the incumbent; if that fails now, the next session does it.
+    pub(super) fn leave_checkout(&mut self) {
+        match self.site.close(&mut self.objects) {
+            Ok(undone) => self.notices.undone(&undone),
+            Err(error) => self.notices.say(format!(
+                "your checkout could not be brought back to the loop's incumbent: {error}"
+            )),
+        }
     }
 
     /// Makes a candidate of a tree: a commit on the incumbent, kept alive by the run's chain, both
@@ -234,8 +247,7 @@ impl Drop for Workshop {
         if self.expect_ours().is_err() {
             return;
         }
-        // The user's checkout is left at the incumbent; if that fails now, the next session does it.
-        let _ = self.site.close(&mut self.objects);
+        self.leave_checkout();
         // So that the next session need not check everything out again; without, it does.
         let _ = self.arms.close();
     }

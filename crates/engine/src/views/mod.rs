@@ -8,6 +8,7 @@ mod progress;
 mod row;
 mod status;
 mod trials;
+mod undone;
 
 pub use doing::effect_words;
 pub use history::History;
@@ -16,3 +17,4 @@ pub use progress::progress_of;
 pub use row::{More, TrialLine};
 pub use status::{LoopStatus, status_of};
 pub use trials::{CommandRow, TrialRow, trial_row, trial_that_is_there};
+pub use undone::undone_by;

@@ -6,19 +6,34 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::{Adopted, Obstacle, merged_tree, obstacle, outcome, writing};
+use super::{Adopted, Obstacle, merged_tree, obstacle, obstacle_of, outcome, writing};
 use crate::error::GitError;
 use crate::git::{failure, split_nul, words};
 use crate::types::{Oid, RepoPath};
 use crate::user::{UserRepository, quiet};
+use crate::user_commands::UserCommands;
+
+/// What is brought together.
+pub(super) struct Sides<'a> {
+    /// The commit that is checked out.
+    pub(super) head: &'a Oid,
+    /// The tree the candidate was made from.
+    pub(super) base: &'a Oid,
+    /// The candidate's tree.
+    pub(super) candidate: &'a Oid,
+}
 
 pub(super) fn apply(
     user: &UserRepository,
-    head: &Oid,
-    base: &Oid,
-    candidate: &Oid,
+    sides: Sides<'_>,
     message: &str,
+    commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
+    let Sides {
+        head,
+        base,
+        candidate,
+    } = sides;
     let head_tree = tree_of(user, head)?;
     let root = side(user, base, None)?;
     let ours = side(user, &head_tree, Some(&root))?;
@@ -37,7 +52,7 @@ pub(super) fn apply(
             return Ok(Adopted::NotAdopted(obstacle));
         }
         // An adoption of the same was cut off before its commit.
-        return commit(user, &from, wanted, &paths, message);
+        return commit(user, &from, wanted, &paths, message, commands);
     }
     // Only what is known to be clean may be put back later.
     if let Some(obstacle) = in_the_way(user, &head_tree, &paths)? {
@@ -51,7 +66,7 @@ pub(super) fn apply(
         put_back(user, &from, &paths)?;
         return Ok(Adopted::NotAdopted(obstacle(&words(&moved))));
     }
-    commit(user, &from, wanted, &paths, message)
+    commit(user, &from, wanted, &paths, message, commands)
 }
 
 /// Commits what the index holds; if that fails, the checkout is brought back.
@@ -61,12 +76,14 @@ fn commit(
     wanted: Oid,
     paths: &[RepoPath],
     message: &str,
+    commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
-    let output = writing(user).output(["commit", "--quiet", "-F", "-"], message.as_bytes())?;
-    if output.status.success() {
+    let commit = writing(user).user_command(&["commit", "--quiet", "-F", "-"], message.as_bytes());
+    let run = commands.run(commit)?;
+    if run.is_success() {
         return outcome(user, wanted);
     }
-    let obstacle = obstacle(&words(&output));
+    let obstacle = obstacle_of(&run);
     put_back(user, from, paths)?;
     Ok(Adopted::NotAdopted(obstacle))
 }

@@ -9,10 +9,11 @@ mod apply;
 
 use crate::branch::UserBranch;
 use crate::error::{GitError, Refusal};
-use crate::git::{Git, failure, split_nul, words};
+use crate::git::{Git, failure, split_nul};
 use crate::store::ObjectStore;
 use crate::types::{Oid, RepoPath};
 use crate::user::{UserRepository, quiet};
+use crate::user_commands::{UserCommands, UserEnd, UserRun};
 
 /// How adopting went.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +73,7 @@ pub fn adopt_branch(
     user: &UserRepository,
     branch: &UserBranch,
     message: &str,
+    commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
     refuse_unready(user)?;
     let Some(commit) = branch.current()? else {
@@ -92,11 +94,12 @@ pub fn adopt_branch(
         if let Some(obstacle) = apply::obstacle_to(user, &head, &tree)? {
             return Ok(Adopted::NotAdopted(obstacle));
         }
-        let output = git.output(["merge", "--quiet", "--ff-only", &hex], b"")?;
-        return Ok(if output.status.success() {
+        let merge = ["merge", "--quiet", "--ff-only", &hex];
+        let run = commands.run(git.user_command(&merge, b""))?;
+        return Ok(if run.is_success() {
             Adopted::FastForwarded { commit }
         } else {
-            Adopted::NotAdopted(obstacle(&words(&output)))
+            Adopted::NotAdopted(obstacle_of(&run))
         });
     }
     let expected = match merged_tree(user, &head, &commit)? {
@@ -115,11 +118,11 @@ pub fn adopt_branch(
         message,
         &hex,
     ];
-    let output = git.output(arguments, b"")?;
-    if output.status.success() {
+    let run = commands.run(git.user_command(&arguments, b""))?;
+    if run.is_success() {
         return outcome(user, expected);
     }
-    let obstacle = obstacle(&words(&output));
+    let obstacle = obstacle_of(&run);
     if user.git_dir.join("MERGE_HEAD").exists() {
         quiet(user.as_user()).run(["merge", "--abort"])?;
     }
@@ -134,6 +137,7 @@ pub fn adopt_candidate(
     store: &mut ObjectStore,
     candidate: &Oid,
     message: &str,
+    commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
     refuse_unready(user)?;
     let facts = store.read_commit(candidate)?;
@@ -144,7 +148,12 @@ pub fn adopt_candidate(
     let objects = store.list_trees(&[facts.tree, base])?;
     store.copy_out(&objects, &user.hermetic())?;
     let head = current_head(user)?;
-    apply::apply(user, &head, &base, &facts.tree, message)
+    let sides = apply::Sides {
+        head: &head,
+        base: &base,
+        candidate: &facts.tree,
+    };
+    apply::apply(user, sides, message, commands)
 }
 
 /// What must not be under way when the checkout is to be changed.
@@ -238,8 +247,17 @@ fn outcome(user: &UserRepository, expected: Oid) -> Result<Adopted, GitError> {
     })
 }
 
+/// Why a command of the user's did not commit.
+pub(crate) fn obstacle_of(run: &UserRun) -> Obstacle {
+    match &run.end {
+        UserEnd::CutOff(why) => Obstacle::Failed(format!("{why}: {}", run.said)),
+        UserEnd::Stopped => Obstacle::Failed("it was stopped".to_owned()),
+        UserEnd::Succeeded | UserEnd::Failed => obstacle(&run.said),
+    }
+}
+
 /// Sorts what git said when it did not commit.
-pub(crate) fn obstacle(text: &str) -> Obstacle {
+fn obstacle(text: &str) -> Obstacle {
     let text = text.to_owned();
     let says = |needle: &str| text.contains(needle);
     if says("would be overwritten") || says("not uptodate") || says("commit your changes or stash")

@@ -1,4 +1,5 @@
-//! Configuration and hooks of the user's repository: recorded, compared, put back.
+//! Configuration and hooks of the user's repository: recorded, compared, put back. What is replaced
+//! is stored first: it may be the user's own work.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +12,8 @@ use super::saved::{self, SavedGuard};
 use super::undone;
 use crate::error::GitError;
 use crate::git::split_nul;
-use crate::types::{Mode, RepoPath, TreeListing};
+use crate::store::ObjectStore;
+use crate::types::{Change, Mode, RepoPath, TreeListing};
 use crate::user::{UserRepository, quiet};
 use crate::worktree::RefusedPath;
 
@@ -26,7 +28,7 @@ const OBEYED: &[&str] = &[
 ];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Content {
+pub(super) enum Content {
     File(Vec<u8>, u32),
     Link(PathBuf),
 }
@@ -44,17 +46,28 @@ pub(super) struct Guard {
     tracked: Vec<PathBuf>,
 }
 
+/// What was put back.
+#[derive(Debug, Default)]
+pub(super) struct PutBack {
+    /// In words.
+    pub(super) undone: Vec<RefusedPath>,
+    /// What was replaced, as new files of a tree.
+    pub(super) replaced: Vec<Change>,
+}
+
 impl Guard {
     pub(super) fn record(user: &UserRepository, listing: &TreeListing) -> Result<Self, GitError> {
         let git = quiet(user.as_user());
-        let hooks = user.as_user().text(["rev-parse", "--git-path", "hooks"])?;
-        let hooks = user.top.join(hooks);
+        let hooks = hooks_of(user)?;
         let mut singles: Vec<PathBuf> = OBEYED
             .iter()
             .map(|name| user.common_dir.join(name))
             .collect();
         singles.push(user.git_dir.join("config.worktree"));
-        let mut directories = vec![hooks.clone(), user.common_dir.join("hooks")];
+        let mut directories = vec![user.common_dir.join("hooks")];
+        if !is_outside(user, &hooks) {
+            directories.push(hooks.clone());
+        }
         for module in module_directories(user, listing) {
             let head = module.join("HEAD");
             // A submodule's HEAD is mostly a commit; where it is a branch, that counts too.
@@ -161,64 +174,104 @@ impl Guard {
             }
         }
         for directory in &self.directories {
-            self.read_directory(directory, &mut found)?;
+            read_directory(directory, &mut found)?;
         }
+        found.retain(|path, _| !self.tracked.contains(path));
         Ok(found)
     }
 
-    fn read_directory(
-        &self,
-        directory: &Path,
-        found: &mut BTreeMap<PathBuf, Content>,
-    ) -> Result<(), GitError> {
-        let entries = match fs::read_dir(directory) {
-            Ok(entries) => entries,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-                ) =>
-            {
-                return Ok(());
-            }
-            Err(error) => return Err(GitError::io("read", directory)(error)),
-        };
-        for entry in entries {
-            let path = entry.map_err(GitError::io("read", directory))?.path();
-            let is_directory = fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_dir());
-            if is_directory {
-                self.read_directory(&path, found)?;
-            } else if !self.tracked.contains(&path)
-                && let Some(content) = read(&path)?
-            {
-                found.insert(path, content);
-            }
-        }
-        Ok(())
-    }
-
     /// Makes everything as it was recorded; says what had been changed.
-    pub(super) fn put_back(&self) -> Result<Vec<RefusedPath>, GitError> {
-        let mut undone_here = Vec::new();
+    pub(super) fn put_back(&self, store: &mut ObjectStore) -> Result<PutBack, GitError> {
+        let mut put_back = PutBack::default();
         let found = self.read()?;
-        for path in found.keys().filter(|path| !self.known.contains_key(*path)) {
-            fs::remove_file(path).map_err(GitError::io("remove", path))?;
-            undone_here.push(self.words(path, "it was removed: git would have obeyed it"));
-        }
-        for (path, content) in &self.known {
-            if found.get(path) == Some(content) {
+        for (path, content) in &found {
+            if self.known.get(path) == Some(content) {
                 continue;
             }
-            put(path, content)?;
-            undone_here.push(self.words(path, "it was put back: git would have obeyed it"));
+            let saved = self.save_content(store, path, content, &mut put_back)?;
+            let what = if let Some(before) = self.known.get(path) {
+                put(path, before)?;
+                "it was put back"
+            } else {
+                remove(path)?;
+                "it was removed"
+            };
+            let why = format!("{what}: git would have obeyed it{saved}");
+            put_back.undone.push(self.words(path, &why));
         }
-        Ok(undone_here)
+        for (path, content) in &self.known {
+            if !found.contains_key(path) {
+                put(path, content)?;
+                put_back.undone.push(self.words(path, "it was put back"));
+            }
+        }
+        Ok(put_back)
+    }
+
+    /// Stores what is about to be replaced; says where it is.
+    fn save_content(
+        &self,
+        store: &mut ObjectStore,
+        path: &Path,
+        content: &Content,
+        put_back: &mut PutBack,
+    ) -> Result<String, GitError> {
+        let (mode, bytes) = match content {
+            Content::File(_, u32::MAX) => return Ok(String::new()),
+            Content::File(bytes, mode) if mode & 0o100 != 0 => (Mode::Executable, &bytes[..]),
+            Content::File(bytes, _) => (Mode::File, &bytes[..]),
+            Content::Link(target) => (Mode::Link, target.as_os_str().as_bytes()),
+        };
+        let oid = store.write_blob(bytes)?;
+        let below = path.strip_prefix(&self.top).unwrap_or(path);
+        let names: Vec<&[u8]> = below
+            .iter()
+            .map(|name| match name.as_bytes() {
+                // No tree may hold this name.
+                b".git" => &b"git-directory"[..],
+                name => name,
+            })
+            .filter(|name| *name != b"/")
+            .collect();
+        put_back.replaced.push(Change {
+            path: RepoPath::new(names.join(&b'/')),
+            before: None,
+            after: Some((mode, oid)),
+        });
+        Ok(format!("; what stood there is kept as {oid}"))
+    }
+
+    /// The same guard, for the paths that pass.
+    pub(super) fn only(mut self, is_wanted: impl Fn(&Path) -> bool) -> Self {
+        self.singles.retain(|path| is_wanted(path));
+        self.directories.retain(|path| is_wanted(path));
+        self.known.retain(|path, _| is_wanted(path));
+        self
+    }
+
+    /// The top of the checkout.
+    pub(super) fn top(&self) -> &Path {
+        &self.top
     }
 
     fn words(&self, path: &Path, why: &str) -> RefusedPath {
         let shown = path.strip_prefix(&self.top).unwrap_or(path);
         undone(shown.as_os_str().as_bytes(), why)
     }
+}
+
+/// Where git looks for hooks.
+pub(super) fn hooks_of(user: &UserRepository) -> Result<PathBuf, GitError> {
+    let hooks = user.as_user().text(["rev-parse", "--git-path", "hooks"])?;
+    let hooks = user.top.join(hooks);
+    Ok(fs::canonicalize(&hooks).unwrap_or(hooks))
+}
+
+/// True if a path is neither in the checkout nor in a git directory of it.
+pub(super) fn is_outside(user: &UserRepository, path: &Path) -> bool {
+    [&user.top, &user.git_dir, &user.common_dir]
+        .iter()
+        .all(|inside| !path.starts_with(inside))
 }
 
 /// The git directories of initialised submodules.
@@ -233,6 +286,35 @@ fn module_directories(user: &UserRepository, listing: &TreeListing) -> Vec<PathB
             fs::canonicalize(directory).ok()
         })
         .collect()
+}
+
+/// The content of all files below a directory.
+pub(super) fn read_directory(
+    directory: &Path,
+    found: &mut BTreeMap<PathBuf, Content>,
+) -> Result<(), GitError> {
+    let entries = match fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            return Ok(());
+        }
+        Err(error) => return Err(GitError::io("read", directory)(error)),
+    };
+    for entry in entries {
+        let path = entry.map_err(GitError::io("read", directory))?.path();
+        let is_directory = fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_dir());
+        if is_directory {
+            read_directory(&path, found)?;
+        } else if let Some(content) = read(&path)? {
+            found.insert(path, content);
+        }
+    }
+    Ok(())
 }
 
 fn inside(top: &Path, path: &Path) -> Option<RepoPath> {
@@ -261,10 +343,20 @@ fn read(path: &Path) -> Result<Option<Content>, GitError> {
     )))
 }
 
+/// Removes whatever is there.
+fn remove(path: &Path) -> Result<(), GitError> {
+    let gone = match fs::remove_file(path) {
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) => {
+            fs::remove_dir_all(path)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    };
+    gone.map_err(GitError::io("remove", path))
+}
+
 fn put(path: &Path, content: &Content) -> Result<(), GitError> {
-    if fs::remove_file(path).is_err() && path.is_dir() {
-        fs::remove_dir_all(path).map_err(GitError::io("remove", path))?;
-    }
+    remove(path)?;
     let written = match (path.parent(), content) {
         (Some(parent), Content::Link(target)) => {
             fs::create_dir_all(parent).and_then(|()| symlink(target, path))

@@ -1,10 +1,18 @@
 //! HEAD and references of the user's repository around a proposal.
+//!
+//! A repository has one set of references for all its work trees and all its users, so that a
+//! reference that moved while a proposal ran may be anybody's work. What is put back is what can
+//! only have been done in this checkout, which is the proposal's while it runs: HEAD, the branch
+//! that was checked out, and branches that HEAD was seen on. Everything else is left as it is and
+//! named, except that a branch or tag that is gone is made again, which loses nobody anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use super::undone;
+use crate::branch::{PREFIX, checked_out};
+use crate::disk;
 use crate::error::GitError;
 use crate::types::Oid;
 use crate::user::UserRepository;
@@ -15,56 +23,186 @@ use crate::worktree::RefusedPath;
 pub(super) struct References {
     head: String,
     known: BTreeMap<String, Oid>,
+    /// How long HEAD's log was.
+    log_bytes: usize,
+}
+
+/// A reference as it was and as it is.
+struct Moved<'a> {
+    name: &'a str,
+    before: Option<Oid>,
+    now: Option<Oid>,
 }
 
 impl References {
-    pub(super) fn record(user: &UserRepository) -> Result<Self, GitError> {
+    pub(super) fn record(user: &UserRepository, head: &str) -> Result<Self, GitError> {
         Ok(Self {
-            head: user.hermetic().text(["symbolic-ref", "HEAD"])?,
+            head: head.to_owned(),
             known: read(user)?,
+            log_bytes: log(user).len(),
         })
     }
 
-    pub(super) fn get(&self, reference: &str) -> Option<Oid> {
-        self.known.get(reference).copied()
-    }
-
-    /// Undoes what a proposal did to branches and tags; says what that was.
+    /// Undoes what a proposal did to HEAD and branches; says what that was, and what was left.
     pub(super) fn put_back(&self, user: &UserRepository) -> Result<Vec<RefusedPath>, GitError> {
+        let trail = Trail::since(user, self.log_bytes)?;
         // First of all: with a HEAD that is damaged git would see no repository, and a branch that
         // is checked out can't be deleted under it.
         point_head(&user.git_dir, &self.head)?;
-        let git = user.hermetic();
         let found = read(user)?;
-        let (mut deletions, mut orders) = (String::new(), String::new());
+        // Where it can't be told, everything counts as somebody's.
+        let elsewhere: Option<BTreeSet<String>> = checked_out(&user.hermetic())
+            .ok()
+            .map(|all| all.into_iter().map(|(reference, _)| reference).collect());
+        let names: BTreeSet<&String> = self.known.keys().chain(found.keys()).collect();
+        let all = names.into_iter().map(|name| Moved {
+            name,
+            before: self.known.get(name).copied(),
+            now: found.get(name).copied(),
+        });
+        let is_moved = |it: &Moved<'_>| it.before != it.now && !is_never_ours(it.name);
+        let mut all: Vec<Moved<'_>> = all.filter(is_moved).collect();
+        // What is new first: nothing can be made below the name of another, or above it.
+        all.sort_by_key(|moved| moved.before.is_some());
         let mut undone_here = Vec::new();
-        for (name, oid) in found
-            .iter()
-            .filter(|(name, _)| !self.known.contains_key(*name))
-        {
-            deletions.push_str(&format_order("delete", name, &[oid]));
-            undone_here.push(undone(
-                name.as_bytes(),
-                &format!("it was removed again; it pointed at {oid}"),
-            ));
-        }
-        for (name, oid) in &self.known {
-            let now = found.get(name);
-            if now != Some(oid) {
-                orders.push_str(&format_order("update", name, &[oid]));
-                let was = now.map_or_else(|| "gone".to_owned(), |now| format!("moved to {now}"));
-                undone_here.push(undone(
-                    name.as_bytes(),
-                    &format!("it was put back; it was {was}"),
-                ));
-            }
-        }
-        // A reference below the name of another one has to be gone before that can be made.
-        for orders in [deletions, orders].iter().filter(|it| !it.is_empty()) {
-            git.run_with(["update-ref", "--no-deref", "--stdin"], orders.as_bytes())?;
+        for moved in all {
+            let name = moved.name;
+            let is_ours = name == self.head;
+            let is_free = elsewhere.as_ref().is_some_and(|all| !all.contains(name));
+            let may_go = trail.shows(&moved) || self.is_in_the_way(&moved);
+            let may_move = is_ours || (is_free && may_go);
+            let words = if may_move || moved.now.is_none() {
+                put_back(user, &moved, is_ours)?
+            } else {
+                left_alone(&moved)
+            };
+            undone_here.push(undone(name.as_bytes(), &words));
         }
         Ok(undone_here)
     }
+
+    /// Whether it can only have been made after the checked-out branch had been taken away.
+    fn is_in_the_way(&self, moved: &Moved<'_>) -> bool {
+        let is_below = |name: &str, above: &str| {
+            let rest = name.strip_prefix(above);
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        let name = moved.name;
+        moved.before.is_none() && (is_below(name, &self.head) || is_below(&self.head, name))
+    }
+}
+
+/// What only others move: what was fetched, and what loops have kept.
+fn is_never_ours(name: &str) -> bool {
+    name.starts_with("refs/remotes/") || name.starts_with(PREFIX)
+}
+
+fn put_back(user: &UserRepository, moved: &Moved<'_>, must: bool) -> Result<String, GitError> {
+    if let Err(error) = move_reference(user, moved.name, moved.before, moved.now) {
+        if must {
+            return Err(error);
+        }
+        return Ok(left_alone(moved));
+    }
+    Ok(match (moved.before, moved.now) {
+        (Some(_), Some(now)) => format!("it was put back; it was moved to {now}"),
+        (Some(_), None) => "it was put back; it was gone".to_owned(),
+        (None, now) => format!("it was removed again; it pointed at {}", or_nothing(now)),
+    })
+}
+
+fn left_alone(moved: &Moved<'_>) -> String {
+    match (moved.before, moved.now) {
+        (None, _) => "it is new, whoever made it, and was left alone".to_owned(),
+        (Some(before), None) => {
+            format!("it is gone and could not be made again; it was at {before}")
+        }
+        (Some(before), Some(now)) => {
+            format!("it moved from {before} to {now}, whoever did that, and was left alone")
+        }
+    }
+}
+
+/// Brings a reference to `to` (`None`: removes it) if it still stands at `from`.
+pub(super) fn move_reference(
+    user: &UserRepository,
+    name: &str,
+    to: Option<Oid>,
+    from: Option<Oid>,
+) -> Result<(), GitError> {
+    let zero = || "0".repeat(user.format.id_bytes() * 2);
+    let hex = |oid: Option<Oid>| oid.map_or_else(zero, |oid| oid.to_hex());
+    let git = user.hermetic();
+    let moved = match to {
+        Some(to) => git.run(["update-ref", "--no-deref", name, &to.to_hex(), &hex(from)]),
+        None => git.run(["update-ref", "--no-deref", "-d", name, &hex(from)]),
+    };
+    let Err(error) = moved else { return Ok(()) };
+    let found = git.resolve(name)?;
+    if found == from {
+        return Err(error);
+    }
+    Err(GitError::Moved {
+        reference: name.to_owned(),
+        expected: from,
+        found,
+    })
+}
+
+/// Where HEAD of this work tree has been during a proposal. The log is this work tree's alone:
+/// what others do in theirs is not in it.
+struct Trail {
+    branches: BTreeSet<String>,
+    commits: BTreeSet<Oid>,
+}
+
+impl Trail {
+    fn since(user: &UserRepository, log_bytes: usize) -> Result<Self, GitError> {
+        let git = user.hermetic();
+        let mut trail = Self {
+            branches: BTreeSet::new(),
+            commits: BTreeSet::new(),
+        };
+        let on = git.output(["symbolic-ref", "--quiet", "HEAD"], b"")?;
+        let on = String::from_utf8_lossy(&on.stdout).trim().to_owned();
+        if on.starts_with("refs/heads/") {
+            trail.branches.insert(on);
+            trail.commits.extend(git.resolve("HEAD^{commit}")?);
+        }
+        let log = log(user);
+        // A log that was cut shows nothing.
+        let news = log.get(log_bytes..).unwrap_or_default();
+        for line in String::from_utf8_lossy(news).lines() {
+            trail.add(line);
+        }
+        Ok(trail)
+    }
+
+    fn add(&mut self, line: &str) {
+        let (facts, words) = line.split_once('\t').unwrap_or((line, ""));
+        let commit = facts.split(' ').nth(1);
+        self.commits
+            .extend(commit.and_then(|hex| Oid::from_hex(hex.as_bytes())));
+        let between = words
+            .split_once("moving from ")
+            .and_then(|(_, names)| names.split_once(" to "));
+        if let Some((from, to)) = between {
+            for name in [from, to] {
+                self.branches.insert(format!("refs/heads/{name}"));
+            }
+        }
+    }
+
+    /// Whether HEAD was on this branch, and where it points now.
+    fn shows(&self, moved: &Moved<'_>) -> bool {
+        let was_at = moved.now.is_some_and(|now| self.commits.contains(&now));
+        self.branches.contains(moved.name) && was_at
+    }
+}
+
+fn log(user: &UserRepository) -> Vec<u8> {
+    // Without a log nothing can be shown, and nothing is put back.
+    fs::read(user.git_dir.join("logs/HEAD")).unwrap_or_default()
 }
 
 /// Points HEAD at a branch by writing the file: git would not work with a HEAD that is damaged.
@@ -76,20 +214,11 @@ pub(super) fn point_head(git_dir: &Path, reference: &str) -> Result<(), GitError
     {
         return Ok(());
     }
-    let temporary = git_dir.join("HEAD.loopwright");
-    fs::write(&temporary, line)
-        .and_then(|()| fs::rename(&temporary, &path))
-        .map_err(GitError::io("write", &path))
+    disk::replace_durably(&path, line.as_bytes())
 }
 
-fn format_order(order: &str, name: &str, oids: &[&Oid]) -> String {
-    let mut line = format!("{order} {name}");
-    for oid in oids {
-        line.push(' ');
-        line.push_str(&oid.to_hex());
-    }
-    line.push('\n');
-    line
+fn or_nothing(oid: Option<Oid>) -> String {
+    oid.map_or_else(|| "nothing".to_owned(), |oid| oid.to_hex())
 }
 
 fn read(user: &UserRepository) -> Result<BTreeMap<String, Oid>, GitError> {

@@ -1,7 +1,7 @@
-//! The note an interrupted in-place proposal leaves for the process that resumes.
+//! The note an interrupted in-place proposal or commit leaves for the process that resumes.
 //!
-//! It exists from the start of a proposal until the checkout is at a commit again. Paths and
-//! contents are bytes, hence written in hexadecimal.
+//! It exists from the start of a proposal (or a commit) until the checkout is at a commit again.
+//! Paths and contents are bytes, hence written in hexadecimal.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,13 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::guard::Guard;
+use super::Owner;
 use super::shape::Shape;
-use super::{references, remove_leftovers, undone};
+use crate::disk;
 use crate::error::GitError;
-use crate::git::Git;
 use crate::types::Oid;
-use crate::worktree::RefusedPath;
 
 const FILE: &str = "proposal.json";
 
@@ -37,20 +35,19 @@ pub(super) struct Note {
     pub(super) git_dir: String,
     pub(super) reference: String,
     pub(super) commit: Oid,
+    /// What is being committed; none while a proposal is made.
+    pub(super) tree: Option<Oid>,
+    pub(super) owner: Owner,
     pub(super) guard: SavedGuard,
     pub(super) shape: Shape,
 }
 
 impl Note {
     pub(super) fn write(&self, state_dir: &Path) -> Result<(), GitError> {
-        let path = state_dir.join(FILE);
-        let temporary = state_dir.join("proposal.new");
         let text = serde_json::to_vec(self).map_err(|error| {
             GitError::unexpected(format!("BUG: a note can't be written: {error}"))
         })?;
-        fs::write(&temporary, text)
-            .and_then(|()| fs::rename(&temporary, &path))
-            .map_err(GitError::io("write", &path))
+        disk::replace_durably(&state_dir.join(FILE), &text)
     }
 
     pub(super) fn remove(state_dir: &Path) -> Result<(), GitError> {
@@ -63,51 +60,26 @@ impl Note {
         }
     }
 
-    fn read(state_dir: &Path) -> Result<Option<Self>, GitError> {
+    pub(super) fn read(state_dir: &Path) -> Result<Option<Self>, GitError> {
         let path = state_dir.join(FILE);
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(GitError::io("read", &path)(error)),
         };
-        serde_json::from_slice(&text).map(Some).map_err(|error| {
-            GitError::unexpected(format!("{} can't be read: {error}", path.display()))
-        })
+        let note = serde_json::from_slice(&text);
+        note.map(Some).map_err(|_| unreadable(state_dir))
     }
 }
 
-/// True between the start of a proposal and the commit or restore that ends it.
-pub(super) fn is_interrupted(state_dir: &Path) -> bool {
-    state_dir.join(FILE).exists()
-}
-
-/// Puts configuration, hooks, HEAD and the loop's branch back after an interrupted proposal;
-/// what was changed is listed. `None` if no proposal was interrupted.
-pub(super) fn recover(state_dir: &Path) -> Result<Option<Vec<RefusedPath>>, GitError> {
-    let Some(note) = Note::read(state_dir)? else {
-        return Ok(None);
-    };
-    let unreadable = || {
-        let path = state_dir.join(FILE);
-        GitError::unexpected(format!("{} can't be read", path.display()))
-    };
-    let git_dir = path_from(&note.git_dir).ok_or_else(unreadable)?;
-    let guard = Guard::load(&note.guard).ok_or_else(unreadable)?;
-    let mut undone_here = note.shape.mend()?;
-    undone_here.extend(guard.put_back()?);
-    remove_leftovers(&git_dir);
-    let git = Git::on(&git_dir);
-    references::point_head(&git_dir, &note.reference)?;
-    let now = git.resolve(&note.reference)?;
-    if now != Some(note.commit) {
-        git.run(["update-ref", &note.reference, &note.commit.to_hex()])?;
-        let was = now.map_or_else(|| "gone".to_owned(), |now| format!("at {now}"));
-        undone_here.push(undone(
-            note.reference.as_bytes(),
-            &format!("it was put back; it was {was}"),
-        ));
-    }
-    Ok(Some(undone_here))
+/// The error for a note that can't be made sense of.
+pub(super) fn unreadable(state_dir: &Path) -> GitError {
+    let path = state_dir.join(FILE);
+    GitError::unexpected(format!(
+        "the note {} about an interrupted proposal can't be read; look at the checkout's \
+         configuration, hooks and changes yourself, then remove the note",
+        path.display()
+    ))
 }
 
 pub(super) fn to_hex(bytes: &[u8]) -> String {

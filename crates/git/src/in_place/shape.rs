@@ -3,19 +3,22 @@
 //!
 //! A pipe in the place of `HEAD` makes git wait for ever, a link in the place of `refs` makes it
 //! write elsewhere, a line of junk in `packed-refs` makes it see no repository. All of it is mended
-//! by hand, following no link, before any git is run; what git itself can undo (a branch that was
-//! moved, made or deleted) is left to [`References`](super::references::References).
+//! by hand, following no link, before any git is run. What git can read is nobody's damage, and may
+//! be anybody's work (references that were fetched, packed, moved elsewhere): it is left as it is,
+//! and what of it is to be undone is the business of [`References`](super::references::References).
 
+use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::saved::{from_hex, path_from, to_hex};
-use super::undone;
+use super::{packed, undone};
+use crate::disk;
 use crate::error::{GitError, Refusal};
 use crate::types::Oid;
 use crate::user::UserRepository;
@@ -42,14 +45,16 @@ enum Kind {
 /// A git directory's shape before a proposal. Paths and contents are hexadecimal.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Shape {
-    /// The checkout's `.git`, and which one it is.
-    entry: (String, u64, u64),
+    /// The checkout's `.git`, and which one it is; none where that checkout is gone.
+    entry: Option<(String, u64, u64)>,
     /// The git directory of the work tree and the one that all share.
     directories: Vec<String>,
     entries: Vec<(String, Kind)>,
-    /// References that name other ones.
-    symbolic: Vec<(String, String)>,
+    /// The references that are files, with what they hold.
+    references: Vec<(String, String)>,
     packed: Option<String>,
+    /// How long an id is, in hexadecimal.
+    id_digits: usize,
 }
 
 impl Shape {
@@ -69,49 +74,53 @@ impl Shape {
                 }
             }
         }
-        let mut symbolic = Vec::new();
+        let id_digits = user.format.id_bytes() * 2;
+        let mut references = Vec::new();
         for directory in &directories {
             walk(&directory.join("refs"), &mut |path, facts| {
-                if let Some(content) = small(path, facts)
-                    && content.starts_with(b"ref: ")
-                {
-                    symbolic.push((hex(path), to_hex(&content)));
+                let content = small(path, facts).unwrap_or_default();
+                if !is_lock(path) && (is_id(&content, id_digits) || is_symbolic(&content)) {
+                    references.push((hex(path), to_hex(&content)));
                 }
                 Ok(())
             })?;
         }
         let packed = fs::read(user.common_dir.join("packed-refs")).ok();
         Ok(Self {
-            entry: (hex(&entry), facts.dev(), facts.ino()),
+            entry: Some((hex(&entry), facts.dev(), facts.ino())),
             directories: directories.iter().map(|path| hex(path)).collect(),
             entries,
-            symbolic,
+            references,
             packed: packed.map(|content| to_hex(&content)),
+            id_digits,
         })
+    }
+
+    /// The same of a checkout that is gone, for the paths that pass.
+    pub(super) fn only(mut self, is_wanted: impl Fn(&Path) -> bool) -> Self {
+        let passes = |path: &String| path_from(path).is_some_and(|path| is_wanted(&path));
+        self.entry = None;
+        self.directories.retain(passes);
+        self.entries.retain(|(path, _)| passes(path));
+        self.references.retain(|(path, _)| passes(path));
+        self
     }
 
     /// Makes the git directory one that git can work in; says what had to be undone for that.
     pub(super) fn mend(&self) -> Result<Vec<RefusedPath>, GitError> {
-        let damaged = || GitError::unexpected("the note of a proposal in place can't be read");
-        let entry = path_from(&self.entry.0).ok_or_else(damaged)?;
-        let is_same = |facts: &Metadata| (facts.dev(), facts.ino()) == (self.entry.1, self.entry.2);
-        if !fs::symlink_metadata(&entry).is_ok_and(|facts| is_same(&facts)) {
-            return Err(Refusal::GitDirectoryReplaced(entry).into());
-        }
-        let directories: Option<Vec<PathBuf>> = self
-            .directories
-            .iter()
-            .map(|path| path_from(path))
-            .collect();
-        let directories = directories.ok_or_else(damaged)?;
+        self.expect_same_entry()?;
         let mut mended = Vec::new();
+        let mut made_anew = Vec::new();
         for (path, kind) in &self.entries {
             let path = path_from(path).ok_or_else(damaged)?;
-            put_back(&path, kind, &mut mended)?;
+            if put_back(&path, kind, &mut mended)? {
+                made_anew.push(path);
+            }
         }
-        for directory in &directories {
+        let known = self.known_references()?;
+        for directory in &self.directories()? {
             self.clear_traps(directory, &mut mended)?;
-            self.mend_references(&directory.join("refs"), &mut mended)?;
+            self.mend_references(&directory.join("refs"), &known, &mut mended)?;
             // Histories of references: only their kind matters, git appends to them.
             walk(&directory.join("logs"), &mut |path, facts| {
                 if !facts.is_file() {
@@ -120,20 +129,59 @@ impl Shape {
                 Ok(())
             })?;
         }
-        for (path, content) in &self.symbolic {
-            let path = path_from(path).ok_or_else(damaged)?;
-            let content = from_hex(content).ok_or_else(damaged)?;
-            rewrite(&path, &content, &mut mended)?;
-        }
-        if let Some(common_dir) = directories.first() {
-            let packed = common_dir.join("packed-refs");
-            match self.packed.as_ref().map(|hex| from_hex(hex)) {
-                Some(Some(content)) => rewrite(&packed, &content, &mut Vec::new())?,
-                // Whatever git packed is there as single files again after this.
-                _ => discard(&packed)?,
+        for (path, content) in &known {
+            // References that were carried off with the directory they were in, and those that name
+            // others: nobody but a fetch makes or changes such.
+            let is_carried_off = made_anew.iter().any(|above| path.starts_with(above));
+            let is_missing = fs::symlink_metadata(path).is_err();
+            if (is_carried_off && is_missing) || (is_symbolic(content) && !is_fetched(path)) {
+                rewrite(path, content, &mut mended)?;
             }
         }
+        self.mend_packed(&mut mended)?;
         Ok(mended)
+    }
+
+    /// Locks of references.
+    pub(super) fn locks(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for directory in self.directories().unwrap_or_default() {
+            // Where it can't be read, whoever needs it says so.
+            let _ = walk(&directory.join("refs"), &mut |path, _| {
+                if is_lock(path) {
+                    found.push(path.to_path_buf());
+                }
+                Ok(())
+            });
+        }
+        found
+    }
+
+    fn expect_same_entry(&self) -> Result<(), GitError> {
+        let Some((entry, device, inode)) = &self.entry else {
+            return Ok(());
+        };
+        let entry = path_from(entry).ok_or_else(damaged)?;
+        let is_same = |facts: &Metadata| (facts.dev(), facts.ino()) == (*device, *inode);
+        if !fs::symlink_metadata(&entry).is_ok_and(|facts| is_same(&facts)) {
+            return Err(Refusal::GitDirectoryReplaced(entry).into());
+        }
+        Ok(())
+    }
+
+    fn directories(&self) -> Result<Vec<PathBuf>, GitError> {
+        let paths = self.directories.iter();
+        paths
+            .map(|path| path_from(path).ok_or_else(damaged))
+            .collect()
+    }
+
+    fn known_references(&self) -> Result<BTreeMap<PathBuf, Vec<u8>>, GitError> {
+        let known = self.references.iter();
+        known
+            .map(|(path, content)| Some((path_from(path)?, from_hex(content)?)))
+            .collect::<Option<_>>()
+            .ok_or_else(damaged)
     }
 
     /// Removes pipes, devices and links that were not there.
@@ -148,27 +196,80 @@ impl Shape {
         Ok(())
     }
 
-    /// Removes from `refs` what is no plain reference: links, locks, junk, references to others.
-    fn mend_references(&self, refs: &Path, mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
+    /// Undoes in `refs` what is no reference: links, junk, and references to others that no fetch
+    /// makes.
+    fn mend_references(
+        &self,
+        refs: &Path,
+        known: &BTreeMap<PathBuf, Vec<u8>>,
+        mended: &mut Vec<RefusedPath>,
+    ) -> Result<(), GitError> {
         walk(refs, &mut |path, facts| {
             let content = small(path, facts).unwrap_or_default();
-            let name = hex(path);
-            let is_known = self.symbolic.iter().any(|(known, _)| *known == name);
-            let is_lock = path.extension().is_some_and(|ending| ending == "lock");
-            if is_known || (!is_lock && Oid::from_hex(content.trim_ascii_end()).is_some()) {
+            let is_fit = is_id(&content, self.id_digits)
+                || (is_symbolic(&content) && is_fetched(path))
+                || (is_lock(path) && facts.is_file());
+            if is_fit {
                 return Ok(());
             }
-            remove(path, mended)
+            match known.get(path) {
+                Some(content) => rewrite(path, content, mended),
+                None => remove(path, mended),
+            }
         })
+    }
+
+    fn mend_packed(&self, mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
+        let Some(common_dir) = self.directories()?.into_iter().next() else {
+            return Ok(());
+        };
+        let path = common_dir.join("packed-refs");
+        let before = self.packed.as_ref().map(|hex| from_hex(hex));
+        let before = before
+            .map(|content| content.ok_or_else(damaged))
+            .transpose()?;
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_file());
+        let found = is_file.then(|| fs::read(&path).ok()).flatten();
+        match packed::mended(found.as_deref(), before.as_deref(), self.id_digits) {
+            Some(content) if found.as_ref() == Some(&content) => Ok(()),
+            Some(content) => rewrite(&path, &content, mended),
+            None if kind_of(&path)?.is_some() => remove(&path, mended),
+            None => Ok(()),
+        }
     }
 }
 
+fn damaged() -> GitError {
+    GitError::unexpected("the note of a proposal in place can't be read")
+}
+
+fn is_id(content: &[u8], digits: usize) -> bool {
+    let text = content.trim_ascii_end();
+    // All zeros is how git says that there is nothing.
+    text.len() == digits && Oid::from_hex(text).is_some() && text.iter().any(|it| *it != b'0')
+}
+
+/// Whether it names another reference.
+fn is_symbolic(content: &[u8]) -> bool {
+    content.starts_with(b"ref: refs/")
+}
+
+fn is_lock(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "lock")
+}
+
+/// Whether it is one of those that only a fetch makes and changes.
+fn is_fetched(path: &Path) -> bool {
+    let names: Vec<_> = path.iter().collect();
+    names.windows(2).any(|pair| pair == ["refs", "remotes"])
+}
+
 /// Puts an entry of this kind back where another stands or none. What a file holds is put back by
-/// others; a directory starts empty.
-fn put_back(path: &Path, kind: &Kind, mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
+/// others; a directory starts empty. False: it is as it was.
+fn put_back(path: &Path, kind: &Kind, mended: &mut Vec<RefusedPath>) -> Result<bool, GitError> {
     let found = kind_of(path)?;
     if found.as_ref() == Some(kind) {
-        return Ok(());
+        return Ok(false);
     }
     if found.is_some() {
         remove(path, mended)?;
@@ -181,7 +282,8 @@ fn put_back(path: &Path, kind: &Kind, mended: &mut Vec<RefusedPath>) -> Result<(
         },
         Kind::File | Kind::Trap | Kind::Socket => Ok(()),
     };
-    made.map_err(GitError::io("write", path))
+    made.map_err(GitError::io("write", path))?;
+    Ok(true)
 }
 
 fn rewrite(path: &Path, content: &[u8], mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
@@ -190,26 +292,32 @@ fn rewrite(path: &Path, content: &[u8], mended: &mut Vec<RefusedPath>) -> Result
     if is_same {
         return Ok(());
     }
-    remove(path, mended)?;
+    discard(path)?;
     let parent = path.parent().unwrap_or(path);
-    fs::create_dir_all(parent)
-        .and_then(|()| fs::write(path, content))
-        .map_err(GitError::io("write", path))
+    fs::create_dir_all(parent).map_err(GitError::io("write", path))?;
+    disk::replace_durably(path, content)?;
+    mended.push(undone(&shown(path), "it was put back"));
+    Ok(())
 }
 
 fn remove(path: &Path, mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
     discard(path)?;
+    mended.push(undone(
+        &shown(path),
+        "it was undone: git could not have worked with it",
+    ));
+    Ok(())
+}
+
+/// A path in a git directory, for people.
+fn shown(path: &Path) -> Vec<u8> {
     let name = path.file_name().unwrap_or_default();
     let within = path.components().rev().skip(1);
     let within = within.take_while(|part| part.as_os_str() != ".git");
     let mut shown: PathBuf = PathBuf::from(".git");
     shown.extend(within.collect::<Vec<_>>().into_iter().rev());
     shown.push(name);
-    mended.push(undone(
-        shown.as_os_str().as_bytes(),
-        "it was undone: git could not have worked with it",
-    ));
-    Ok(())
+    shown.into_os_string().into_vec()
 }
 
 /// Removes whatever stands there, following nothing.

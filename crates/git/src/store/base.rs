@@ -15,12 +15,20 @@ use crate::user::UserRepository;
 /// Written last: a store without it was interrupted while it was made.
 const COMPLETE: &str = "loopwright-store";
 
+/// Held while the store is made, and while the list of its bases is changed: runs of several loops
+/// share it, and any two may start at once.
+const LOCK: &str = "loopwright-store.lock";
+
 pub(super) fn is_complete(dir: &Path) -> bool {
     dir.join(COMPLETE).is_file()
 }
 
 pub(super) fn create(dir: &Path, format: ObjectFormat) -> Result<(), GitError> {
     fs::create_dir_all(dir).map_err(GitError::io("make directory", dir))?;
+    let _lock = disk::lock(&dir.join(LOCK))?;
+    if is_complete(dir) {
+        return Ok(());
+    }
     Git::at(dir).run([
         "init",
         "--quiet",
@@ -69,8 +77,7 @@ impl ObjectStore {
 
     /// The same from any repository (a submodule's).
     pub(crate) fn import_commit(&mut self, from: &Git, commit: &Oid) -> Result<(), GitError> {
-        let mut bases = self.bases()?;
-        if !bases.insert(*commit) {
+        if self.bases()?.contains(commit) {
             return Ok(());
         }
         let hex = commit.to_hex();
@@ -94,6 +101,10 @@ impl ObjectStore {
         pipe_objects(from, &listed, &self.git.clone().syncing(), indexing)?;
         disk::sync_directory(&pack)?;
         disk::sync_directory(&self.dir.join("objects"))?;
+        let _lock = disk::lock(&self.dir.join(LOCK))?;
+        // Read only now: another process may have brought a base of its own meanwhile.
+        let mut bases = self.bases()?;
+        bases.insert(*commit);
         let mut lines: Vec<String> = bases.iter().map(Oid::to_hex).collect();
         lines.push(String::new());
         disk::replace_durably(&self.dir.join("shallow"), lines.join("\n").as_bytes())?;

@@ -97,8 +97,7 @@ impl ObjectStore {
     fn write_stream(&mut self, oid: &Oid, source: &mut dyn Read) -> Result<(), GitError> {
         let path = self.loose_path(oid);
         let directory = path.parent().unwrap_or(&self.dir);
-        let temporary = directory.join(format!("tmp_obj_{}", std::process::id()));
-        let _ = fs::remove_file(&temporary);
+        let temporary = directory.join(format!("tmp_obj_{}", disk::unique()));
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)

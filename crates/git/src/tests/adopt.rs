@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::test_support::{TestRepository, commit_tree};
+use crate::test_support::{TestRepository, Unsupervised, commit_tree};
 use crate::types::{Change, Mode, Oid, RepoPath};
 use crate::{
     Adopted, ObjectStore, Obstacle, UserBranch, UserRepository, adopt_branch, adopt_candidate,
@@ -63,7 +63,15 @@ impl Scene {
     }
 
     fn adopt(&mut self, candidate: Oid) -> Adopted {
-        adopt_candidate(&self.user, &mut self.store, &candidate, "adopt trial 3\n").unwrap()
+        let message = "adopt trial 3\n";
+        adopt_candidate(
+            &self.user,
+            &mut self.store,
+            &candidate,
+            message,
+            &mut Unsupervised,
+        )
+        .unwrap()
     }
 
     fn read(&self, path: &str) -> String {
@@ -76,10 +84,10 @@ fn forward_where_possible_and_once_only() {
     let mut scene = Scene::new();
     let kept = scene.keep(&[("x", "5\n")]);
     scene.repository.write("untracked", "mine\n");
-    let adopted = adopt_branch(&scene.user, &scene.branch, "adopt").unwrap();
+    let adopted = adopt_branch(&scene.user, &scene.branch, "adopt", &mut Unsupervised).unwrap();
     assert_eq!(adopted, Adopted::FastForwarded { commit: kept });
     assert_eq!(scene.read("x"), "5\n");
-    let adopted = adopt_branch(&scene.user, &scene.branch, "adopt").unwrap();
+    let adopted = adopt_branch(&scene.user, &scene.branch, "adopt", &mut Unsupervised).unwrap();
     assert_eq!(adopted, Adopted::AlreadyThere);
 }
 
@@ -89,7 +97,13 @@ fn merged_where_the_user_went_on() {
     scene.keep(&[("x", "5\n")]);
     scene.repository.write("mine", "1\n");
     scene.repository.commit_all("the user's");
-    let adopted = adopt_branch(&scene.user, &scene.branch, "adopt the loop's").unwrap();
+    let adopted = adopt_branch(
+        &scene.user,
+        &scene.branch,
+        "adopt the loop's",
+        &mut Unsupervised,
+    )
+    .unwrap();
     assert!(matches!(adopted, Adopted::Committed { .. }), "{adopted:?}");
     assert_eq!(
         scene.repository.git(["log", "-1", "--format=%s"]),
@@ -114,7 +128,7 @@ fn conflicts_and_edits_in_the_way_touch_nothing() {
         .write("new/f", "an ignored file of the user's\n");
     let before = scene.repository.fingerprint();
     for adopted in [
-        adopt_branch(&scene.user, &scene.branch, "adopt").unwrap(),
+        adopt_branch(&scene.user, &scene.branch, "adopt", &mut Unsupervised).unwrap(),
         scene.adopt(kept),
     ] {
         assert!(
@@ -135,7 +149,7 @@ fn conflicts_and_edits_in_the_way_touch_nothing() {
     scene.repository.commit_all("the user's");
     let before = scene.repository.fingerprint();
     let conflict = Adopted::NotAdopted(Obstacle::Conflict(vec![RepoPath::from("x")]));
-    let adopted = adopt_branch(&scene.user, &scene.branch, "adopt").unwrap();
+    let adopted = adopt_branch(&scene.user, &scene.branch, "adopt", &mut Unsupervised).unwrap();
     assert_eq!(adopted, conflict);
     assert_eq!(scene.adopt(kept), conflict);
     assert_eq!(scene.repository.fingerprint(), before);
@@ -213,7 +227,7 @@ fn a_merge_a_hook_refuses_is_taken_back() {
     scene.repository.write("unrelated", "draft\n");
     let before = scene.repository.fingerprint();
     scene.hook("pre-merge-commit", "echo not today >&2; exit 1");
-    let adopted = adopt_branch(&scene.user, &scene.branch, "adopt").unwrap();
+    let adopted = adopt_branch(&scene.user, &scene.branch, "adopt", &mut Unsupervised).unwrap();
     let Adopted::NotAdopted(Obstacle::HookRefused(text)) = &adopted else {
         panic!("{adopted:?}");
     };

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::test_support::{TestRepository, commit_tree};
-use crate::types::{Change, Mode, ObjectFormat, Objects as _, RepoPath, diff_listings};
+use crate::types::{Change, Mode, ObjectFormat, Objects as _, Oid, RepoPath, diff_listings};
 use crate::{GitError, ObjectStore};
 
 fn change(store: &mut ObjectStore, path: &str, content: &str) -> Change {
@@ -176,4 +176,44 @@ fn a_dead_reader_is_started_again() {
         .unwrap_err();
     assert_eq!(calls, 1);
     assert_eq!(store.read_blob(&blob).unwrap(), b"10\n");
+}
+
+#[test]
+fn many_make_one_store_at_once_and_bring_a_base_each() {
+    let repository = TestRepository::new();
+    let commits: Vec<Oid> = (0..6)
+        .map(|number| {
+            repository.write("x", &format!("{number}\n"));
+            repository.commit_all("another")
+        })
+        .collect();
+    let user = repository.discover();
+    let place = repository.outside("store");
+    std::thread::scope(|scope| {
+        for commit in &commits {
+            let (user, place) = (&user, &place);
+            scope.spawn(move || {
+                let mut store = ObjectStore::open_or_create(place, user).unwrap();
+                store.import_base(user, commit).unwrap();
+                store
+                    .append_to_chain(&commit.to_hex(), None, *commit, 1)
+                    .unwrap();
+            });
+        }
+    });
+    let mut store = ObjectStore::open_or_create(&place, &user).unwrap();
+    let bases = store.bases().unwrap();
+    for commit in &commits {
+        assert!(bases.contains(commit), "{commit}");
+        let link = store.chain_head(&commit.to_hex()).unwrap().unwrap();
+        assert_eq!(store.read_commit(&link).unwrap().parents, [*commit]);
+    }
+    let left = fs::read_dir(&place).unwrap().flatten();
+    let names: Vec<_> = left.map(|entry| entry.file_name()).collect();
+    assert!(
+        !names
+            .iter()
+            .any(|name| name.to_string_lossy().contains(".new")),
+        "{names:?}"
+    );
 }

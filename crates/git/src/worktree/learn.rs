@@ -5,13 +5,14 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
+use rustix::io::Errno;
 
 use super::{Directory, FileNode, Node, Stamp, WorkTree, now_ns};
 use crate::error::{GitError, Refusal};
 use crate::hash::{ObjectKind, hash_object};
 use crate::place::{Place, open_directory};
 use crate::store::{ObjectStore, hash_stream};
-use crate::types::{Mode, Oid, RepoPath, TreeListing};
+use crate::types::{Mode, Objects as _, Oid, RepoPath, TreeListing};
 
 impl WorkTree {
     /// Learns stamps and content of a checkout of the user's that git says is clean at `tree`.
@@ -44,6 +45,47 @@ impl WorkTree {
             }
             self.mirror
                 .insert(path.as_bytes(), node, self.directory_mode);
+        }
+        let root = place.root();
+        learn_modes(&place, root, &mut self.mirror)?;
+        self.tree = tree;
+        self.listing = Arc::clone(listing);
+        self.known = true;
+        Ok(())
+    }
+
+    /// Expects a checkout of the user's to hold `tree`, and knows of nothing that it does: what is
+    /// not exactly so counts as changed, and what is not there as missing.
+    pub(crate) fn expect(
+        &mut self,
+        store: &mut ObjectStore,
+        tree: Oid,
+        listing: &TreeListing,
+    ) -> Result<(), GitError> {
+        let plain = store.listing(&tree)?;
+        store.use_attributes_of(&plain)?;
+        let gone = || Refusal::NotARepository(self.path.clone());
+        let mut place = Place::open(&self.path)?.ok_or_else(gone)?;
+        let top = fstat(place.root()).map_err(|error| place.error("look at", b"", error))?;
+        self.directory_mode = top.st_mode;
+        self.taken_over = true;
+        self.learn(&mut place, store, listing)?;
+        let held = Arc::clone(&self.listing);
+        for (path, (mode, oid)) in listing.iter().filter(|(path, _)| path.is_safe()) {
+            if *mode == Mode::Submodule {
+                self.mirror
+                    .insert_submodule(path.as_bytes(), self.directory_mode);
+            } else if !held.contains_key(path) {
+                // A stamp that nothing has.
+                let node = FileNode {
+                    mode: *mode,
+                    disk: *oid,
+                    stamp: Stamp::default(),
+                    racy: true,
+                };
+                self.mirror
+                    .insert(path.as_bytes(), node, self.directory_mode);
+            }
         }
         let root = place.root();
         learn_modes(&place, root, &mut self.mirror)?;
@@ -154,8 +196,12 @@ fn learn_modes(
     directory.stamp.mode = fstat(at).map_err(failed)?.st_mode;
     for entry in &mut directory.entries {
         if let Node::Directory(below) = &mut entry.node {
-            let handle = open_directory(at, &entry.name).map_err(failed)?;
-            learn_modes(place, handle.as_fd(), below)?;
+            match open_directory(at, &entry.name) {
+                Ok(handle) => learn_modes(place, handle.as_fd(), below)?,
+                // It is missing; the scan says so.
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
+                Err(error) => return Err(failed(error)),
+            }
         }
     }
     Ok(())

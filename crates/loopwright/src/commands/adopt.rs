@@ -3,6 +3,7 @@
 use clap::Args;
 use loopwright_core::ids::BranchName;
 use loopwright_engine::experiment::{Wanted, adopt};
+use loopwright_exec::Supervisor;
 use loopwright_git::{Adopted, Obstacle};
 
 use crate::cli::whole_number;
@@ -46,7 +47,7 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
         Some(trial) => Wanted::Trial(trial),
         None => Wanted::Branch(BranchName::new(&arguments.branch).map_err(Failure::refused)?),
     };
-    let adoption = adopt(&project, &name, &wanted)?;
+    let adoption = adopt(&project, &name, &wanted, &Supervisor::this_program())?;
     let (source, onto) = (
         match arguments.trial {
             Some(trial) => format!("trial {trial}"),

@@ -6,6 +6,8 @@ mod agent_repository;
 mod disk_full;
 mod guards;
 mod hooks;
+mod in_place;
+mod in_place_commit;
 mod killers;
 mod leftovers;
 mod next_invocation;
@@ -16,6 +18,7 @@ mod record_overwritten;
 mod referee;
 mod target;
 mod time_limit;
+mod two_starts;
 mod user_works_on;
 mod which_number;
 

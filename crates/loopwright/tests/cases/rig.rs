@@ -4,7 +4,8 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -206,6 +207,52 @@ impl Rig {
         self.command(env!("CARGO_BIN_EXE_loopwright"), arguments)
     }
 
+    /// Runs the binary in some folder, however it ends.
+    pub fn loopwright_in(&self, folder: &Path, arguments: &[&str]) -> Output {
+        let mut command = self.command(env!("CARGO_BIN_EXE_loopwright"), arguments);
+        command.current_dir(folder).output().unwrap()
+    }
+
+    /// Starts the loop `name` with one proposal, in some folder, with all it says kept.
+    pub fn start(&self, folder: &Path, name: &str, propose: &str, more: &[&str]) -> Child {
+        let binary = env!("CARGO_BIN_EXE_loopwright");
+        self.command(binary, &["run", "--run", "sh run.sh", "--metric", "m"])
+            .args(["--goal", "min", "--loop", name, "--propose", propose])
+            .args(more)
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    /// Waits until a command of the loop has made this file beside the repository.
+    pub fn await_file(&self, name: &str) {
+        await_that(name, || self.path(name).exists());
+    }
+
+    /// Makes a file beside the repository, which a command waits for.
+    pub fn touch(&self, name: &str) {
+        fs::write(self.path(name), "").unwrap();
+    }
+
+    /// Kills it, and waits until nothing that it started runs any more.
+    pub fn kill(&self, mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mark = format!("OUTSIDE={}", self.folder.path().display());
+        await_that("its processes to be gone", || {
+            let processes = fs::read_dir("/proc").unwrap().flatten();
+            !processes
+                .map(|process| fs::read(process.path().join("environ")).unwrap_or_default())
+                .any(|environment| {
+                    environment
+                        .split(|byte| *byte == 0)
+                        .any(|entry| entry == mark.as_bytes())
+                })
+        });
+    }
+
     /// One trial with this proposal; its line of the log.
     pub fn trial(&self, propose: &str, more: &[&str]) -> Value {
         self.loopwright(&run_arguments(propose, more));
@@ -246,6 +293,22 @@ pub fn run_arguments<'a>(propose: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     }
     arguments.extend(more);
     arguments
+}
+
+/// Waits until something holds.
+pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What it said on stderr; it must have ended like that.
+pub fn words_of(done: &Output, code: i32) -> String {
+    let words = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(code), "{words}");
+    words
 }
 
 /// What it printed; it must have succeeded.

@@ -12,7 +12,10 @@ const PLANS: &[&str] = &[
     "propose.ready:1",
     "propose.snapshot:1:group",
     "command.running:2",
+    // The commit of the first keep, with the user's hooks.
+    "command.running:4",
     "command.ended:4",
+    "command.ended:4:group",
     "candidate.chained:2",
     "measure.ready:2:group",
     "keep.published:1",

@@ -1,0 +1,108 @@
+//! Running the git commands in which the user's own programs take part (hooks, signing) as any other
+//! outside command: under a supervisor, noted while they run, ended with the engine.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loopwright_core::effect::Announced;
+use loopwright_core::experiment::results::Ended;
+use loopwright_core::ids::{EffectId, RunId};
+use loopwright_exec::{self as exec, Command, Ending, Environment, Stdin, Supervisor};
+use loopwright_git::{GitError, UserCommand, UserCommands, UserEnd, UserRun};
+use loopwright_record::{Running, RunningCommand, Store};
+
+use crate::commands::CommandRunner;
+use crate::error::EngineError;
+use crate::hands::Control;
+
+use super::fence::Fence;
+
+/// Under which name a commit of `adopt` is noted while it runs.
+const ADOPTING: &str = "adopt";
+
+/// Runs them for an effect.
+pub(super) struct ForEffect<'a> {
+    pub runner: &'a CommandRunner,
+    pub announced: &'a Announced,
+    pub control: &'a Control,
+    pub limit: Duration,
+    pub grace: Duration,
+    /// Whether the checkout is still ours afterwards.
+    pub fence: &'a Fence,
+    pub reader: &'a Store,
+}
+
+impl UserCommands for ForEffect<'_> {
+    fn run(&mut self, command: UserCommand) -> Result<UserRun, GitError> {
+        let mut command = supervised(command);
+        command.time_limit = Some(self.limit);
+        command.grace = self.grace;
+        let not_run = |error: EngineError| GitError::NotRun(error.to_string());
+        let run = self
+            .runner
+            .run(command, None, self.announced, self.control)
+            .map_err(not_run)?;
+        self.fence.check(self.reader).map_err(not_run)?;
+        let end = match &run.ran.ended {
+            _ if run.stopped => UserEnd::Stopped,
+            Ended::Exited(0) => UserEnd::Succeeded,
+            Ended::Exited(_) => UserEnd::Failed,
+            ended => UserEnd::CutOff(format!("the commit {}", ended.words())),
+        };
+        let said = run.ran.tail.trim().to_owned();
+        Ok(UserRun { end, said })
+    }
+}
+
+/// Runs them for a person who waits, and ends them if they take too long.
+pub(super) struct Foreground<'a> {
+    pub supervisor: &'a Supervisor,
+    /// Where it is noted while they run, and for which run; none where that is not ours.
+    pub running: Option<(Running, RunId)>,
+}
+
+impl UserCommands for Foreground<'_> {
+    fn run(&mut self, command: UserCommand) -> Result<UserRun, GitError> {
+        let not_run = |error: &dyn std::fmt::Display| GitError::NotRun(error.to_string());
+        let held =
+            exec::hold(supervised(command), None, self.supervisor).map_err(|it| not_run(&it))?;
+        let (id, effect) = (held.id(), EffectId::new(ADOPTING));
+        if let Some((running, run)) = &self.running {
+            let noted = running.add(&RunningCommand {
+                run: run.clone(),
+                effect: effect.clone(),
+                attempt: 1,
+                pid: id.pid,
+                start_time: id.start_time,
+                boot_id: id.boot_id.clone(),
+            });
+            noted.map_err(|error| not_run(&error))?;
+        }
+        // Only now: whoever comes after a crash must know of everything that runs.
+        let finished = held.release().wait();
+        if let Some((running, run)) = &self.running {
+            let gone = running.remove(run, &effect, 1);
+            gone.map_err(|error| not_run(&error))?;
+        }
+        let end = match &finished.ending {
+            Ending::Exited(0) => UserEnd::Succeeded,
+            Ending::Exited(_) => UserEnd::Failed,
+            ending => UserEnd::CutOff(format!("git did not end by itself ({ending:?})")),
+        };
+        let said = finished.output.text().trim().to_owned();
+        Ok(UserRun { end, said })
+    }
+}
+
+fn supervised(command: UserCommand) -> Command {
+    let mut supervised = Command::argv(command.words, command.directory);
+    supervised.env = Environment {
+        inherit: true,
+        set: command.set,
+        remove: command.remove,
+    };
+    if !command.input.is_empty() {
+        supervised.stdin = Stdin::Bytes(Arc::from(command.input));
+    }
+    supervised
+}

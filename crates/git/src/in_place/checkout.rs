@@ -1,0 +1,200 @@
+//! The user's checkout itself: where it stands, what is in it that nobody has recorded, and bringing
+//! it to a tree.
+//!
+//! Nothing is cleared away that was not stored before: [`Checkout::save_strays`] hangs it on the
+//! run's keep-alive chain.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{Owner, undone};
+use crate::error::{GitError, MovedInPlace, Refusal};
+use crate::store::{CommitSpec, ObjectStore, Person};
+use crate::types::{Change, Oid, RepoPath, TreeListing};
+use crate::user::UserRepository;
+use crate::worktree::{Extras, RefusedPath, Stamp, WorkTree};
+
+/// The user's checkout.
+#[derive(Debug)]
+pub(super) struct Checkout {
+    pub(super) user: UserRepository,
+    pub(super) work: WorkTree,
+    /// The branch that is the loop's to move.
+    pub(super) reference: String,
+    /// The commit it was left at.
+    pub(super) at: Oid,
+    /// The index as we left it; another one may hold anything.
+    pub(super) index: Option<Stamp>,
+    pub(super) owner: Owner,
+}
+
+impl Checkout {
+    pub(super) fn listing(&self) -> &TreeListing {
+        self.work.listing()
+    }
+
+    /// Refuses unless HEAD is the branch, and the branch is where it was left.
+    pub(super) fn expect_unmoved(&self) -> Result<(), GitError> {
+        let position = Position::of(&self.user)?;
+        if position.is(&self.reference, &self.at) {
+            return Ok(());
+        }
+        Err(position.moved(&self.user.top, &self.reference, self.at))
+    }
+
+    /// Stores whatever the checkout holds that the tree it was brought to does not, and says where
+    /// that is. `known` is a tree that is stored already. Ignored files are none of it.
+    pub(super) fn save_strays(
+        &mut self,
+        store: &mut ObjectStore,
+        known: Option<Oid>,
+    ) -> Result<Vec<RefusedPath>, GitError> {
+        let Some(collected) = self.work.collect(store, false)? else {
+            return Err(Refusal::NotARepository(self.user.top.clone()).into());
+        };
+        let unsaved: Vec<RepoPath> = collected
+            .refused
+            .into_iter()
+            .map(|refused| refused.path)
+            .filter(|path| holds_something(&path.to_path(&self.user.top)))
+            .collect();
+        if !unsaved.is_empty() {
+            return Err(Refusal::CantBeSaved(unsaved).into());
+        }
+        if collected.tree == self.work.tree() || Some(collected.tree) == known {
+            return Ok(Vec::new());
+        }
+        let message = format!(
+            "what stood in the checkout of loop {}\n",
+            self.owner.loop_name
+        );
+        let commit = self.keep(store, collected.tree, &message)?;
+        let paths = collected.changes.len();
+        let why = format!(
+            "{paths} changed or new files that no trial made were saved as commit {commit} and \
+             cleared away; to see them: git --git-dir={} show {commit}",
+            store.dir().display()
+        );
+        Ok(vec![undone(self.user.top.as_os_str().as_bytes(), &why)])
+    }
+
+    /// Keeps files alive that were replaced, in whatever way.
+    pub(super) fn save_replaced(
+        &mut self,
+        store: &mut ObjectStore,
+        replaced: &[Change],
+    ) -> Result<(), GitError> {
+        if replaced.is_empty() {
+            return Ok(());
+        }
+        let empty = store.empty_tree()?;
+        let tree = store.write_tree(&empty, replaced)?;
+        self.keep(store, tree, "settings and hooks that were put back\n")?;
+        Ok(())
+    }
+
+    /// A commit of a tree on the run's keep-alive chain.
+    fn keep(&self, store: &mut ObjectStore, tree: Oid, message: &str) -> Result<Oid, GitError> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time_s = since.map_or(0, |since| since.as_secs().cast_signed());
+        let commit = store.commit(&CommitSpec {
+            tree,
+            parents: &[self.at],
+            author: &Person::loopwright(),
+            time_s,
+            message,
+        })?;
+        let run = &self.owner.run;
+        let previous = store.chain_head(run)?;
+        store.append_to_chain(run, previous, commit, time_s)?;
+        Ok(commit)
+    }
+
+    /// Work tree and index at a tree; HEAD stays. What is cleared away by this must be stored.
+    pub(super) fn bring_to(&mut self, store: &mut ObjectStore, tree: Oid) -> Result<(), GitError> {
+        let listing = store.checkout_listing(&tree)?;
+        let redrawn = self
+            .work
+            .restore(store, tree, &listing, Extras::KeepIgnored)?;
+        if redrawn || self.index != index_stamp(&self.user) {
+            // Git takes a file whose size differs from the index's for changed, unread; and an index
+            // that others wrote may be damaged, or hide changes.
+            let _ = std::fs::remove_file(self.user.git_dir.join("index"));
+        }
+        let git = self.user.hermetic().with_work_tree(&self.user.top);
+        git.run(["read-tree", "--reset", &tree.to_hex()])?;
+        git.output(["update-index", "-q", "--refresh"], b"")?;
+        self.index = index_stamp(&self.user);
+        Ok(())
+    }
+
+    /// The same for the commit it was left at.
+    pub(super) fn bring_back(&mut self, store: &mut ObjectStore) -> Result<(), GitError> {
+        let tree = store.read_commit(&self.at)?.tree;
+        self.bring_to(store, tree)
+    }
+}
+
+pub(super) fn index_stamp(user: &UserRepository) -> Option<Stamp> {
+    let index = user.git_dir.join("index");
+    let stat = rustix::fs::lstat(&index).ok()?;
+    Some(Stamp::of(&stat))
+}
+
+/// Pipes, sockets and devices have no content to lose.
+fn holds_something(path: &Path) -> bool {
+    let Ok(facts) = std::fs::symlink_metadata(path) else {
+        return false;
+    };
+    let kind = facts.file_type();
+    !(kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device())
+}
+
+/// Where HEAD stands.
+#[derive(Debug)]
+pub(super) struct Position {
+    /// The branch; empty where HEAD is detached.
+    pub(super) reference: String,
+    pub(super) commit: Option<Oid>,
+}
+
+impl Position {
+    pub(super) fn of(user: &UserRepository) -> Result<Self, GitError> {
+        let git = user.hermetic();
+        let symbolic = git.output(["symbolic-ref", "--quiet", "HEAD"], b"")?;
+        Ok(Self {
+            reference: String::from_utf8_lossy(&symbolic.stdout).trim().to_owned(),
+            commit: git.resolve("HEAD^{commit}")?,
+        })
+    }
+
+    pub(super) fn is(&self, reference: &str, commit: &Oid) -> bool {
+        self.reference == reference && self.commit == Some(*commit)
+    }
+
+    /// The refusal of a checkout that is not where it was left.
+    pub(super) fn moved(&self, top: &Path, reference: &str, expected: Oid) -> GitError {
+        let commit = self
+            .commit
+            .map_or_else(|| "no commit".to_owned(), |commit| commit.to_hex());
+        let on = if self.reference.is_empty() {
+            "no branch"
+        } else {
+            short(&self.reference)
+        };
+        Refusal::MovedInPlace(Box::new(MovedInPlace {
+            top: top.to_path_buf(),
+            branch: short(reference).to_owned(),
+            expected,
+            found: format!("{on}, {commit}"),
+            commit,
+        }))
+        .into()
+    }
+}
+
+fn short(reference: &str) -> &str {
+    reference.strip_prefix("refs/heads/").unwrap_or(reference)
+}

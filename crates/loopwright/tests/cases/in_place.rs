@@ -1,0 +1,203 @@
+//! In place: whatever is interrupted or done meanwhile, nothing of the user's is lost.
+
+use std::fs;
+use std::path::PathBuf;
+
+use loopwright_core::ids::{EffectId, LoopName};
+use loopwright_exec::{boot_id, start_time_of};
+use loopwright_record::{OpenMode, RunningCommand, Store};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::rig::{Rig, words_of};
+
+/// A proposal that waits to be let go.
+const HELD: &str =
+    "touch \"$OUTSIDE/begun\"; while [ ! -e \"$OUTSIDE/go\" ]; do sleep 0.02; done; echo 5 > x";
+
+fn interrupted(rig: &Rig, propose: &str) {
+    let child = rig.start(&rig.repository(), "a", propose, &["--in-place"]);
+    rig.await_file("begun");
+    rig.kill(child);
+}
+
+fn resume(rig: &Rig) -> std::process::Output {
+    rig.loopwright_in(&rig.repository(), &["resume", "--loop", "a"])
+}
+
+fn linked(rig: &Rig) -> PathBuf {
+    let other = rig.path("other");
+    let place = other.to_str().unwrap();
+    rig.git(&["worktree", "add", "-q", "-b", "other", place]);
+    other
+}
+
+fn read(folder: &std::path::Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap()
+}
+
+/// What a file held that was cleared away, by the words that say where it is.
+fn saved(rig: &Rig, words: &str, name: &str) -> String {
+    let (_, rest) = words.split_once("saved as commit ").expect(words);
+    let objects = rig.repository().join(".git/loopwright/objects.git");
+    let file = format!("{}:{name}", &rest[..40]);
+    rig.git(&["--git-dir", objects.to_str().unwrap(), "show", &file])
+}
+
+#[test]
+fn a_run_in_another_work_tree_puts_nothing_right_here() {
+    let rig = Rig::new();
+    let other = linked(&rig);
+    interrupted(
+        &rig,
+        &format!("echo 6 > x; git config agent.was here; {HELD}"),
+    );
+    fs::write(other.join("run.sh"), "echo m=1\n").unwrap();
+    fs::write(other.join("notes.txt"), "mine\n").unwrap();
+    let child = rig.start(&other, "b", "echo 4 > x", &["--in-place"]);
+    let words = words_of(&child.wait_with_output().unwrap(), 2);
+    assert!(words.contains("loopwright resume --loop a"), "{words}");
+    assert_eq!(read(&other, "run.sh"), "echo m=1\n");
+    assert_eq!(read(&other, "notes.txt"), "mine\n");
+    assert_eq!(read(&rig.repository(), "x"), "6\n");
+    // `adopt` runs the user's git, which would obey what the proposal left.
+    let adopt = rig.loopwright_in(&rig.repository(), &["adopt", "--loop", "a", "0"]);
+    let words = words_of(&adopt, 2);
+    assert!(words.contains("is not undone yet"), "{words}");
+    rig.touch("go");
+    let words = words_of(&resume(&rig), 0);
+    assert!(words.contains(".git/config: it was put back"), "{words}");
+    assert_eq!(rig.git(&["show", "main:x"]), "5\n");
+    assert_eq!(read(&other, "notes.txt"), "mine\n");
+}
+
+#[test]
+fn a_commit_made_after_ctrl_c_stays_on_its_branch() {
+    let rig = Rig::new();
+    let child = rig.start(&rig.repository(), "a", HELD, &["--in-place"]);
+    rig.await_file("begun");
+    let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+    words_of(&child.wait_with_output().unwrap(), 130);
+    assert_eq!(rig.git(&["status", "--porcelain"]), "");
+    rig.write("mine", "1\n");
+    rig.git(&["add", "mine"]);
+    rig.git(&["commit", "-qm", "MY OWN WORK"]);
+    let mine = rig.git(&["rev-parse", "main"]);
+    rig.touch("go");
+    let words = words_of(&resume(&rig), 2);
+    assert!(words.contains(&mine[..10]), "{words}");
+    assert_eq!(rig.git(&["rev-parse", "main"]), mine);
+    assert_eq!(rig.git(&["show", "main:mine"]), "1\n");
+    // What the words advise works.
+    rig.git(&["branch", "mine"]);
+    rig.git(&["reset", "-q", "--hard", "main~1"]);
+    words_of(&resume(&rig), 0);
+    assert_eq!(rig.git(&["show", "main:x"]), "5\n");
+}
+
+#[test]
+fn what_the_user_did_after_a_kill_is_saved() {
+    let rig = Rig::new();
+    interrupted(&rig, &format!("echo 6 > x; {HELD}"));
+    rig.write("run.sh", "echo m=1\n");
+    rig.write("novel.txt", "mine\n");
+    rig.touch("go");
+    let words = words_of(&resume(&rig), 0);
+    assert_eq!(saved(&rig, &words, "novel.txt"), "mine\n");
+    assert_eq!(saved(&rig, &words, "run.sh"), "echo m=1\n");
+    assert_eq!(saved(&rig, &words, "x"), "6\n");
+    assert_eq!(rig.git(&["status", "--porcelain"]), "");
+    rig.loopwright(&["verify", "--loop", "a"]);
+}
+
+#[test]
+fn a_commit_made_after_a_kill_stays_and_another_loop_may_start_from_it() {
+    let rig = Rig::new();
+    interrupted(&rig, HELD);
+    rig.write("mine", "1\n");
+    rig.git(&["add", "mine"]);
+    rig.git(&["commit", "-qm", "mine"]);
+    rig.write("novel.txt", "mine\n");
+    let mine = rig.git(&["rev-parse", "main"]);
+    let words = words_of(&resume(&rig), 2);
+    assert!(words.contains(mine.trim()), "{words}");
+    assert!(words.contains("git checkout -B main"), "{words}");
+    assert_eq!(rig.git(&["rev-parse", "main"]), mine);
+    assert_eq!(read(&rig.repository(), "novel.txt"), "mine\n");
+    fs::remove_file(rig.repository().join("novel.txt")).unwrap();
+    let child = rig.start(&rig.repository(), "b", "echo 4 > x", &["--in-place"]);
+    words_of(&child.wait_with_output().unwrap(), 0);
+    assert_eq!(rig.git(&["show", "main:x"]), "4\n");
+    assert_eq!(rig.git(&["show", "main:mine"]), "1\n");
+}
+
+#[test]
+fn what_goes_on_writing_is_ended_before_anything_is_put_right() {
+    let rig = Rig::new();
+    interrupted(&rig, HELD);
+    // As where no fence holds and a proposal outlives its engine: something noted as running.
+    let writing = "while :; do git config agent.was $((n = n + 1)); echo $n > x; : > \"$OUTSIDE/wrote\"; done";
+    let mut writer = rig.command("sh", &["-c", writing]).spawn().unwrap();
+    rig.await_file("wrote");
+    let store = Store::open(&rig.repository().join(".git/loopwright"), OpenMode::Write).unwrap();
+    let name = LoopName::new("a").unwrap();
+    let run = store.latest_run(&name).unwrap().unwrap().run;
+    let noted = RunningCommand {
+        run,
+        effect: EffectId::new("t1/propose"),
+        attempt: 1,
+        pid: writer.id(),
+        start_time: start_time_of(writer.id()).unwrap(),
+        boot_id: boot_id().to_owned(),
+    };
+    store.running().add(&noted).unwrap();
+    drop(store);
+    rig.touch("go");
+    let words = words_of(&resume(&rig), 0);
+    writer.wait().unwrap();
+    let ended = words.find("ending what was left running of t1/propose");
+    let undone = words.find("undone of the interrupted proposal");
+    assert!(ended.is_some() && ended < undone, "{words}");
+    let config = read(&rig.repository(), ".git/config");
+    assert!(!config.contains("agent"), "{config}");
+    assert_eq!(rig.git(&["show", "main:x"]), "5\n");
+}
+
+#[test]
+fn what_others_do_during_a_proposal_stays() {
+    let rig = Rig::new();
+    let other = linked(&rig);
+    let propose = format!("git config agent.was here; git tag agents; {HELD}");
+    let child = rig.start(&rig.repository(), "b", &propose, &["--in-place"]);
+    rig.await_file("begun");
+    // Another loop keeps something meanwhile, and cannot be adopted here.
+    let another = rig.start(&rig.repository(), "a", "echo 7 > x", &[]);
+    words_of(&another.wait_with_output().unwrap(), 0);
+    let adopt = rig.loopwright_in(&rig.repository(), &["adopt", "--loop", "a"]);
+    words_of(&adopt, 6);
+    // The user works in another work tree.
+    fs::write(other.join("mine"), "1\n").unwrap();
+    let place = other.to_str().unwrap();
+    rig.git(&["-C", place, "add", "mine"]);
+    rig.git(&["-C", place, "commit", "-qm", "mine"]);
+    rig.git(&["-C", place, "branch", "novel"]);
+    let before = rig.git(&["rev-parse", "other", "novel", "loopwright/a/main"]);
+    rig.touch("go");
+    let words = words_of(&child.wait_with_output().unwrap(), 0);
+    let after = rig.git(&["rev-parse", "other", "novel", "loopwright/a/main"]);
+    assert_eq!(after, before, "{words}");
+    assert_eq!(rig.git(&["-C", place, "status", "--porcelain"]), "");
+    assert_eq!(rig.git(&["show", "main:x"]), "5\n");
+    for (name, what) in [
+        (".git/config", "it was put back"),
+        ("refs/heads/other", "was left alone"),
+        ("refs/tags/agents", "was left alone"),
+    ] {
+        let line = format!("undone in your checkout: {name}: ");
+        let line = words.lines().find(|found| found.contains(&line));
+        assert!(
+            line.is_some_and(|line| line.contains(what)),
+            "{name}: {words}"
+        );
+    }
+}
