@@ -101,7 +101,7 @@ impl Recovery<'_> {
             return self.leave(put_back, &user, store);
         };
         refuse_unready(&user)?;
-        remove_dead_locks(&user, &self.note.reference);
+        remove_dead_locks(&user, &self.note.reference, store.dir());
         let mut checkout = self.checkout(user, store, at)?;
         checkout.save_replaced(store, &put_back.replaced)?;
         let mut undone_here = put_back.undone;
@@ -205,8 +205,8 @@ impl Recovery<'_> {
 
 /// Removes locks of a git that was ended with its proposal. Where some git is at work in the
 /// checkout they may be that one's, and git itself says so.
-fn remove_dead_locks(user: &UserRepository, reference: &str) {
-    if is_git_at_work(user) {
+fn remove_dead_locks(user: &UserRepository, reference: &str, store: &Path) {
+    if is_git_at_work(user, store) {
         return;
     }
     let branch = format!("{reference}.lock");
@@ -217,12 +217,15 @@ fn remove_dead_locks(user: &UserRepository, reference: &str) {
     }
 }
 
-fn is_git_at_work(user: &UserRepository) -> bool {
+/// Whether a git works in the checkout; those that read our own store, which may lie in it, don't.
+fn is_git_at_work(user: &UserRepository, store: &Path) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes.map(|process| process.path()).any(|process| {
         let name = fs::read(process.join("comm")).unwrap_or_default();
-        let is_here = fs::read_link(process.join("cwd"))
-            .is_ok_and(|at| at.starts_with(&user.top) || at.starts_with(&user.common_dir));
+        let is_here = fs::read_link(process.join("cwd")).is_ok_and(|at| {
+            let inside = at.starts_with(&user.top) || at.starts_with(&user.common_dir);
+            inside && !at.starts_with(store)
+        });
         name.starts_with(b"git") && is_here
     })
 }
