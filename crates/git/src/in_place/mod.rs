@@ -241,7 +241,7 @@ impl InPlace {
         remove_leftovers(&user.git_dir);
         // Nobody else can be about to move the branch that is checked out here.
         let _ = std::fs::remove_file(user.common_dir.join(format!("{reference}.lock")));
-        remove_dead_locks(user, &self.shape);
+        remove_dead_locks(user, &self.shape, store.dir());
         let agent_head = self.agent_head()?;
         undone.extend(self.references.put_back(&self.checkout.user)?);
         Ok((undone, agent_head))

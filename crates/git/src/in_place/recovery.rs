@@ -111,7 +111,7 @@ impl Recovery<'_> {
             return self.leave(put_back, &user, store);
         };
         refuse_unready(&user)?;
-        remove_dead_locks(&user, &self.note.shape);
+        remove_dead_locks(&user, &self.note.shape, store.dir());
         let mut checkout = self.checkout(user, store, at)?;
         checkout.save_replaced(store, &put_back.replaced)?;
         let mut undone_here = put_back.undone;
@@ -225,8 +225,8 @@ fn put_back(shape: &Shape, guard: &Guard, store: &mut ObjectStore) -> Result<Put
 
 /// Removes locks of a git that was ended with its proposal. Where some git is at work in the
 /// checkout they may be that one's, and git itself says so.
-pub(super) fn remove_dead_locks(user: &UserRepository, shape: &Shape) {
-    if is_git_at_work(user) {
+pub(super) fn remove_dead_locks(user: &UserRepository, shape: &Shape, store: &Path) {
+    if is_git_at_work(user, store) {
         return;
     }
     let shared = ["config.lock", "packed-refs.lock"].map(|name| user.common_dir.join(name));
@@ -236,12 +236,15 @@ pub(super) fn remove_dead_locks(user: &UserRepository, shape: &Shape) {
     }
 }
 
-fn is_git_at_work(user: &UserRepository) -> bool {
+/// Whether a git works in the checkout; those that read our own store, which may lie in it, don't.
+fn is_git_at_work(user: &UserRepository, store: &Path) -> bool {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     processes.map(|process| process.path()).any(|process| {
         let name = fs::read(process.join("comm")).unwrap_or_default();
-        let is_here = fs::read_link(process.join("cwd"))
-            .is_ok_and(|at| at.starts_with(&user.top) || at.starts_with(&user.common_dir));
+        let is_here = fs::read_link(process.join("cwd")).is_ok_and(|at| {
+            let inside = at.starts_with(&user.top) || at.starts_with(&user.common_dir);
+            inside && !at.starts_with(store)
+        });
         name.starts_with(b"git") && is_here
     })
 }
