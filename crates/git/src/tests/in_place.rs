@@ -284,6 +284,58 @@ fn an_interrupted_proposal_is_cleared_away_and_nothing_in_it_is_lost() {
 }
 
 #[test]
+fn a_damaged_git_directory_is_mended_before_recovery_runs_git() {
+    let repository = TestRepository::new();
+    repository.git(["branch", "-q", "packed"]);
+    repository.git(["pack-refs", "--all"]);
+    repository.git(["branch", "-q", "loose"]);
+    let mut scene = Scene::new(repository);
+    let start = scene.user.head.to_hex();
+    for script in [
+        "echo junk >> packed-refs",
+        "rm packed-refs; mkfifo packed-refs",
+        "rm -rf refs; ln -s /nowhere refs",
+        "echo junk > refs/heads/loose; mkfifo refs/heads/pipe",
+        "rm -f index; mkfifo index; rm -f logs/HEAD; mkfifo logs/HEAD",
+        "touch refs/heads/main.lock packed-refs.lock index.lock",
+    ] {
+        scene.begin();
+        scene.repository.write("x", "6\n");
+        let git_dir = scene.repository.top.join(".git");
+        scene.repository.shell(&git_dir, script);
+        let words = scene.recover("run").unwrap().unwrap();
+        let saved = scene.saved(&words);
+        assert_eq!(scene.content(&saved, "x"), "6\n", "{script}");
+        for name in ["main", "packed", "loose"] {
+            assert_eq!(scene.repository.git(["rev-parse", name]), start, "{script}");
+        }
+        let references = scene.repository.git(["for-each-ref"]);
+        assert_eq!(references.lines().count(), 3, "{script}: {references}");
+        assert_eq!(scene.repository.git(["status", "--porcelain"]), "");
+        scene.open_again("run");
+    }
+}
+
+#[test]
+fn what_others_pack_and_fetch_during_a_proposal_stays() {
+    let repository = TestRepository::new();
+    repository.git(["branch", "-q", "mine"]);
+    repository.git(["pack-refs", "--all"]);
+    let mut scene = Scene::new(repository);
+    let snapshot = scene.propose(
+        "id=$(git commit-tree -m other HEAD^{tree}); git update-ref refs/heads/mine $id; \
+         git update-ref refs/remotes/origin/main $id; \
+         git symbolic-ref refs/remotes/origin/HEAD refs/remotes/origin/main; \
+         git pack-refs --all; echo junk >> .git/packed-refs; echo 5 > x",
+    );
+    assert_eq!(scene.content(&snapshot.tree, "x"), "5\n");
+    let at = |name: &str| scene.repository.git(["rev-parse", name]);
+    assert_eq!(at("main"), scene.user.head.to_hex());
+    assert_ne!(at("mine"), at("main"));
+    assert_eq!(at("origin/HEAD"), at("mine"));
+}
+
+#[test]
 fn a_commit_made_since_the_interruption_is_left_where_it_is() {
     for script in [
         "echo 7 > x; git commit -qam mine",
