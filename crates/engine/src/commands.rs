@@ -44,6 +44,8 @@ pub struct CommandRunner {
     pub secrets: Arc<Secrets>,
     /// The run's folder, in which outputs lie while they grow.
     pub work: PathBuf,
+    /// What no command may write: the inputs linked from the user's checkout.
+    pub read_only: Vec<PathBuf>,
     /// How much of an output is kept.
     pub output_bytes_max: u64,
 }
@@ -71,6 +73,7 @@ impl CommandRunner {
     ) -> Result<CommandRun, EngineError> {
         let limit = command.time_limit;
         let mut outputs = UntrustedDirectory::anew(&self.work, OUTPUTS)?;
+        command.read_only.clone_from(&self.read_only);
         command.capture.spill = Some(Spill {
             path: outputs.steady_path().join(OUTPUT),
             limit_bytes: self.output_bytes_max,

@@ -12,10 +12,11 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, renameat, statat};
+use rustix::fs::{AtFlags, FileType, fstat, renameat, statat};
+use rustix::process::geteuid;
 
 use crate::error::GitError;
-use crate::place::Place;
+use crate::place::{Place, names};
 use crate::types::{Mode, RepoPath};
 
 /// Such a directory.
@@ -41,8 +42,12 @@ impl UntrustedDirectory {
         Ok(Place::open(path)?.map(|place| Self { place }))
     }
 
-    /// Makes `name` in `parent` anew, empty, whatever stood there.
+    /// Makes `name` in `parent` anew, empty, whatever stood there. A directory of our own that can
+    /// be emptied is used again: on some file systems making one takes long.
     pub fn anew(parent: &Path, name: &str) -> Result<Self, GitError> {
+        if let Some(emptied) = Self::emptied(&parent.join(name)) {
+            return Ok(emptied);
+        }
         let mut above = Place::open_or_make(parent)?;
         if let Err(error) = above.remove(name.as_bytes()) {
             // Files of another user's (of a container, say) can't be removed, but put aside.
@@ -52,6 +57,19 @@ impl UntrustedDirectory {
         above.put_directory(name.as_bytes())?;
         let place = Place::open_or_make(&parent.join(name))?;
         Ok(Self { place })
+    }
+
+    fn emptied(path: &Path) -> Option<Self> {
+        let mut place = Place::open(path).ok()??;
+        let found = fstat(place.root()).ok()?;
+        let is_as_made = found.st_mode & 0o7777 & !0o755 == 0 && found.st_mode & 0o700 == 0o700;
+        if !is_as_made || found.st_uid != geteuid().as_raw() {
+            return None;
+        }
+        for (name, _) in names(place.root()).ok()? {
+            place.remove(&name).ok()?;
+        }
+        Some(Self { place })
     }
 
     /// Where it lies.
@@ -217,6 +235,9 @@ mod tests {
         let mut desk = UntrustedDirectory::anew(folder.path(), "desk").unwrap();
         assert!(outside.join("kept").exists());
         assert!(fs::symlink_metadata(desk.path()).unwrap().is_dir());
+        fs::create_dir_all(desk.path().join("brief.json/deep")).unwrap();
+        let emptied = UntrustedDirectory::anew(folder.path(), "desk").unwrap();
+        assert_eq!(fs::read_dir(emptied.path()).unwrap().count(), 0);
         fs::create_dir_all(desk.path().join("brief.json/deep")).unwrap();
         fs::set_permissions(desk.path(), Permissions::from_mode(0o000)).unwrap();
         let mut again = UntrustedDirectory::anew(folder.path(), "desk").unwrap();

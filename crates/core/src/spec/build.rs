@@ -16,7 +16,6 @@ use super::paths::{relative_path_fault, sorted};
 use super::pattern::Pattern;
 use super::problem::{Origin, Problem, Problems, unless};
 use super::resolve::{ENV_PREFIX, Resolved};
-use super::setting::Setting;
 use super::table::setting;
 use super::units::Money;
 use super::value::Value;
@@ -83,10 +82,7 @@ impl Builder<'_> {
             propose_limit_us: self.limit("propose_limit"),
             setup_limit_us: self.limit("setup_limit"),
             grace_us: self.needed("grace"),
-            max_output_bytes: self.not_zero(
-                "max_output",
-                "is 0: nothing that commands print would be recorded",
-            ),
+            max_output_bytes: self.not_zero("max_output", "is 0: no output would be recorded"),
             protect: self.patterns("protect"),
             link: self.links(),
             cache: self.cache(),
@@ -135,9 +131,7 @@ impl Builder<'_> {
         let flag = declared
             .and_then(|setting| setting.flag)
             .unwrap_or_default();
-        let example = declared
-            .map(|setting: &Setting| setting.example)
-            .unwrap_or_default();
+        let example = declared.map_or("", |setting| setting.example);
         let help = format!(
             "give `{flag} {}` or write `{key} = {example}` in loopwright.toml",
             example.replace('"', "'"),
@@ -378,10 +372,8 @@ impl Builder<'_> {
             return None;
         };
         if money.micros == 0 {
-            self.fault(
-                "budget.money",
-                "is 0; leave it out or write `none` for no limit",
-            );
+            let why = "is 0; leave it out or write `none` for no limit";
+            self.fault("budget.money", why);
         }
         Some(money.clone())
     }

@@ -155,7 +155,7 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::List,
         None,
         Class::Harness,
-        "Inputs git does not carry, by path: read-only in every checkout.",
+        "Inputs git does not carry, by path: linked into every checkout, read-only where commands get a namespace of their own (doctor says), and watched.",
         "[\"data\"]",
     ),
     by_flag(

@@ -190,6 +190,11 @@ impl Session {
                 blobs: self.store.blobs().clone(),
                 secrets: secrets.clone(),
                 work: work.clone(),
+                read_only: self
+                    .links
+                    .iter()
+                    .map(|input| input.link.target.clone())
+                    .collect(),
                 output_bytes_max: spec.max_output_bytes,
             },
             reader,

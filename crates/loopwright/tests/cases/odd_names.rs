@@ -78,7 +78,7 @@ fn they_come_through_a_whole_loop() {
             name.escape_ascii()
         );
     }
-    small.adopt(&rig);
+    Small::adopt(&rig);
     for name in NAMES {
         let path = rig.repository().join("odd").join(OsStr::from_bytes(name));
         assert_eq!(fs::read_to_string(path).unwrap(), "1\nmore\n");

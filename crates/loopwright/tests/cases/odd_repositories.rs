@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use crate::rig::Rig;
+use crate::rig::{Rig, skip};
 use crate::small_loop::{BRANCH, Small};
 
 const RUN: &str = "echo \"m=$(cat x)\"\n";
@@ -95,7 +95,7 @@ fn large_files_of_git_lfs() {
         .output()
         .is_ok_and(|done| done.status.success())
     {
-        eprintln!("SKIPPED: git-lfs is not installed");
+        skip("git-lfs is not installed");
         return;
     }
     let rig = Rig::with(
@@ -144,7 +144,7 @@ fn one_commit_that_holds_nothing() {
     // Without x it is 10 again.
     assert_eq!(small("rm x")["outcome"], "duplicate");
     before.expect_same(&rig.users(), "the user's");
-    Small::default().adopt(&rig);
+    Small::adopt(&rig);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn a_detached_head() {
     );
     before.expect_same(&rig.users(), "not adopted");
     rig.git(&["checkout", "-q", "main"]);
-    Small::default().adopt(&rig);
+    Small::adopt(&rig);
 }
 
 #[test]
@@ -254,7 +254,6 @@ fn a_dirty_checkout() {
         words.contains("will not see: edits of a, b, d; untracked e"),
         "{words}"
     );
-    let small = Small::default();
     let before = rig.users();
     let kept = rig.trial(
         "grep -q a a && test -e b && ! ls | grep -q '^[de]$' && echo 5 > x",
@@ -263,7 +262,7 @@ fn a_dirty_checkout() {
     assert_eq!(kept["outcome"], "kept", "{kept}");
     before.expect_same(&rig.users(), "the user's");
     // What is not in the way stays as it is; what is staged would become part of a commit.
-    small.adopt(&rig);
+    Small::adopt(&rig);
     let kept = rig.trial("echo 4 > x; echo 4 > a; echo 4 | sed -n we", &[]);
     assert_eq!(kept["outcome"], "kept", "{kept}");
     let before = rig.users();
@@ -333,7 +332,7 @@ fn executable_files_and_links() {
 #[test]
 fn a_repository_of_somebody_else() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("SKIPPED: only root can give a directory away");
+        skip("only root can give a directory away");
         return;
     }
     let rig = Rig::new();

@@ -36,7 +36,7 @@ impl Small<'_> {
     }
 
     /// Brings what was kept to the checked-out branch, where it is as it was measured.
-    pub fn adopt(self, rig: &Rig) {
+    pub fn adopt(rig: &Rig) {
         let status = rig.git(&["status", "--porcelain"]);
         rig.loopwright(&["adopt"]);
         assert_eq!(rig.git(&["diff", "--stat", BRANCH, "HEAD"]), "");
@@ -49,6 +49,6 @@ impl Small<'_> {
 
     pub fn run_and_adopt(self, rig: &Rig) {
         self.run(rig);
-        self.adopt(rig);
+        Self::adopt(rig);
     }
 }

@@ -225,8 +225,8 @@ fn contradictions_and_nonsense_are_refused() {
         ("run_limit = 0", "is 0"),
         ("propose_limit = 0", "is 0"),
         ("setup_limit = \"0s\"", "is 0"),
-        ("max_output = 0", "nothing that commands print"),
-        ("max_output = \"0 MB\"", "nothing that commands print"),
+        ("max_output = 0", "no output would be recorded"),
+        ("max_output = \"0 MB\"", "no output would be recorded"),
         ("min_delta = -1", "is negative"),
     ] {
         let found = fault(line);
