@@ -170,10 +170,8 @@ impl Shape {
     }
 
     fn directories(&self) -> Result<Vec<PathBuf>, GitError> {
-        let paths = self.directories.iter();
-        paths
-            .map(|path| path_from(path).ok_or_else(damaged))
-            .collect()
+        let paths: Option<_> = self.directories.iter().map(|it| path_from(it)).collect();
+        paths.ok_or_else(damaged)
     }
 
     fn known_references(&self) -> Result<BTreeMap<PathBuf, Vec<u8>>, GitError> {
@@ -228,12 +226,13 @@ impl Shape {
         let before = before
             .map(|content| content.ok_or_else(damaged))
             .transpose()?;
-        let is_file = fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_file());
+        let kind = kind_of(&path)?;
+        let is_file = kind == Some(Kind::File);
         let found = is_file.then(|| fs::read(&path).ok()).flatten();
         match packed::mended(found.as_deref(), before.as_deref(), self.id_digits) {
             Some(content) if found.as_ref() == Some(&content) => Ok(()),
             Some(content) => rewrite(&path, &content, mended),
-            None if kind_of(&path)?.is_some() => remove(&path, mended),
+            None if kind.is_some() => remove(&path, mended),
             None => Ok(()),
         }
     }
@@ -287,9 +286,7 @@ fn put_back(path: &Path, kind: &Kind, mended: &mut Vec<RefusedPath>) -> Result<b
 }
 
 fn rewrite(path: &Path, content: &[u8], mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
-    let is_same = fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file())
-        && fs::read(path).is_ok_and(|found| found == content);
-    if is_same {
+    if kind_of(path)? == Some(Kind::File) && fs::read(path).is_ok_and(|found| found == content) {
         return Ok(());
     }
     discard(path)?;
