@@ -6,8 +6,8 @@
 //! replay and the simulator possible.
 //!
 //! Where to look: [`event`] and [`batch`] are what is recorded, [`effect`] what is asked of the
-//! world, [`machine`] the door every kind of loop has, [`kernel`] the bookkeeping all kinds share,
-//! [`turn`] how one input becomes one batch, [`replay`] how a record is checked, [`experiment`] the
+//! world, [`ending`] why anything is over, [`machine`] the door every kind of loop has, [`kernel`] the bookkeeping all kinds share,
+//! [`turn`] how one input becomes one batch, [`replay`] how a record is checked, [`foreign`] what may only be read, [`experiment`] the
 //! experiment loop, [`spec`] what a loop is, [`metric`] and [`guard`] what its numbers say, [`scrub`]
 //! what never gets into a record.
 
@@ -16,8 +16,10 @@ pub mod budget;
 pub mod canonical;
 pub mod digest;
 pub mod effect;
+pub mod ending;
 pub mod event;
 pub mod experiment;
+pub mod foreign;
 pub mod guard;
 pub mod ids;
 pub mod kernel;

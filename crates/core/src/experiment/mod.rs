@@ -1,7 +1,7 @@
 //! The experiment loop: propose a change, measure it, keep it only if it measurably helps.
 //!
 //! [`machine`] is the state machine, [`state`] what it folds, [`results`] what the outside world
-//! answers, [`rule`] the decision point (which arm to measure next, or the verdict), [`outcome`]
+//! answers, [`EffectPath`] the ids of what is asked, [`rule`] the decision point (which arm to measure next, or the verdict), [`outcome`]
 //! the closed list of ends a trial can have, [`brief`] what a proposer is told.
 
 pub mod brief;
@@ -11,6 +11,7 @@ mod events;
 mod fold;
 pub mod machine;
 pub mod outcome;
+mod path;
 pub mod results;
 pub mod rule;
 pub mod settings;
@@ -21,5 +22,6 @@ mod wanted;
 pub use events::{Decided, SegmentStarted, Taken, TargetChecked, kind};
 pub use machine::Experiment;
 pub use outcome::Outcome;
+pub use path::{EffectPath, NotOurs, Part};
 pub use settings::{Caps, HarnessStart, Mode, RetryOf, Settings};
 pub use state::State;

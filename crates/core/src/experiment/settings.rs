@@ -27,11 +27,12 @@ pub struct Settings {
     pub target: Option<Real>,
     /// Time limit of a proposal.
     pub propose_limit_us: u64,
-    /// Time limit of a measurement.
-    pub run_limit_us: u64,
+    /// The most time a measurement may take: its command's limit, and that of the setup before it
+    /// where the loop has one.
+    pub measurement_limit_us: u64,
     /// What happens to a proposal whose outcome is unknown.
     pub on_unknown_proposer: OnUnknown,
-    /// What happens to a measurement whose outcome is unknown.
+    /// What happens to a measurement whose outcome is unknown, its setup included.
     pub on_unknown_experiment: OnUnknown,
 }
 
@@ -47,6 +48,16 @@ impl Settings {
         let words = |error: &dyn std::fmt::Display| error.to_string();
         let RuleSpec::Threshold { min_delta, confirm } = spec.rule;
         let real = |number: spec::Decimal| Real::new(number.get()).map_err(|error| words(&error));
+        // The setup is a part of the measurement whose outcome is unknown: either may have run.
+        let (setup_limit_us, on_unknown_experiment) = match &spec.setup {
+            None => (0, spec.on_unknown.experiment),
+            Some(_) => (
+                spec.setup_limit_us,
+                spec.on_unknown
+                    .experiment
+                    .more_careful(spec.on_unknown.setup),
+            ),
+        };
         let guards = spec.guards.iter().map(guard_of).collect::<Result<_, _>>()?;
         Ok(Self {
             metric: MetricName::new(spec.metric.as_str()).map_err(|error| words(&error))?,
@@ -58,9 +69,9 @@ impl Settings {
             guards,
             target: spec.target.map(real).transpose()?,
             propose_limit_us: spec.propose_limit_us,
-            run_limit_us: spec.run_limit_us,
+            measurement_limit_us: spec.run_limit_us.saturating_add(setup_limit_us),
             on_unknown_proposer: spec.on_unknown.proposer,
-            on_unknown_experiment: spec.on_unknown.experiment,
+            on_unknown_experiment,
         })
     }
 

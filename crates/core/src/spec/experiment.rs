@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Limits;
 use crate::role::OnUnknown;
 
 use super::decimal::Decimal;
@@ -87,7 +88,7 @@ pub struct OnUnknownSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetSpec {
-    /// Proposals and measurements.
+    /// Proposals.
     pub steps: Option<u64>,
     /// Time of its commands together, in microseconds.
     pub time_us: Option<u64>,
@@ -95,6 +96,19 @@ pub struct BudgetSpec {
     pub tokens: Option<u64>,
     /// Money.
     pub money: Option<Money>,
+}
+
+impl BudgetSpec {
+    /// The limits of a run.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            steps: self.steps,
+            time_us: self.time_us,
+            tokens: self.tokens,
+            money_micros: self.money.as_ref().map(|money| money.micros),
+            wall_us: None,
+        }
+    }
 }
 
 /// An experiment loop, complete and checked.

@@ -49,9 +49,9 @@ pub use resolve::{
     DEFAULT_LOOP_NAME, ENV_PREFIX, Flags, Layers, Located, Resolved, Row, render_rows, resolve,
 };
 pub use setting::{Class, Setting};
-pub use table::{SETTINGS, setting, setting_by_env, setting_by_flag};
+pub use table::{SETTINGS, budget_setting, setting, setting_by_env, setting_by_flag};
 pub use units::{
-    INTEGER_MAX, Money, UnitError, format_duration_us, format_size_bytes, parse_duration_us,
-    parse_size_bytes,
+    INTEGER_MAX, Money, UnitError, format_duration_us, format_micros, format_size_bytes,
+    parse_duration_us, parse_size_bytes,
 };
 pub use value::{Value, ValueType};

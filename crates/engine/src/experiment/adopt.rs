@@ -190,7 +190,7 @@ fn record(
     act: &str,
     arguments: Value,
 ) -> Result<(), EngineError> {
-    let mut run: Run<Experiment> = loopwright_record::load(store, run)?;
+    let mut run: Run<Experiment> = loopwright_record::load_to_drive(store, run)?;
     let act = OperatorAct {
         act: act.to_owned(),
         arguments,

@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use loopwright_core::budget::Limits;
 use loopwright_core::experiment::{Caps, Experiment, HarnessStart, Mode, RetryOf, Settings};
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::{self, RunStarted};
@@ -60,6 +59,7 @@ impl Session {
         happenings: Happenings,
         watcher: &mut dyn Watcher,
     ) -> Result<SessionReport, EngineError> {
+        preflight::check_budget(&request.spec)?;
         // Before anything is put back in it: somebody else's proposal may be in the making there.
         let checkout = if request.spec.in_place {
             let store = Store::open(&project.store, OpenMode::Create)?;
@@ -226,10 +226,11 @@ impl Session {
         watcher: &mut dyn Watcher,
     ) -> Result<SessionReport, EngineError> {
         let mut run: Run<Experiment> = match self.store.run(&run_id)? {
-            Some(_) => loopwright_record::load(&self.store, &run_id)?,
+            Some(_) => loopwright_record::load_to_drive(&self.store, &run_id)?,
             None => Run::new(run_id.clone()),
         };
         let started = run.state.is_some();
+        let then = self.said_of_unknown(&run)?;
         self.check_in_place(&run)?;
         self.say_left_out(&run, watcher)?;
         let harness = self.harness_start(&run)?;
@@ -246,14 +247,18 @@ impl Session {
         if !started {
             let started = run_started(&self.request.spec, &self.loop_name)?;
             first.push(Given::new(kernel::kind::RUN_STARTED, &started));
-        } else if run.kernel.account.limits != limits(&self.request.spec) {
-            let limits = limits(&self.request.spec);
-            let set = kernel::LimitsSet { limits };
-            first.push(Given::new(kernel::kind::LIMITS_SET, &set));
+        } else {
+            let limits = self.request.spec.budget.limits();
+            let changes = run.kernel.account.limits.changes(limits);
+            if !changes.is_empty() {
+                watcher.notice(&format!("the loop's budget: {}", changes.join(", ")));
+                let set = kernel::LimitsSet { limits };
+                first.push(Given::new(kernel::kind::LIMITS_SET, &set));
+            }
         }
-        let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, false);
+        let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, true);
         let caps = serde_json::to_value(caps).expect("BUG: caps are plain data");
-        let driven = driver.invoke_with(first, caps);
+        let driven = driver.invoke_with(first, caps, then);
         drop(hands);
         if let Err(DriveError::Host(_)) = &driven {
             // Where it is the record itself that is broken, that is what has to be said.
@@ -267,6 +272,24 @@ impl Session {
             ending: driven.ending,
             waiting: driven.waiting,
         })
+    }
+
+    /// What a person says about effects whose outcome is unknown: of all that are asked about, of
+    /// which there is at most one.
+    fn said_of_unknown(&self, run: &Run<Experiment>) -> Result<Vec<Given>, EngineError> {
+        let Some(resolution) = self.request.unknown else {
+            return Ok(Vec::new());
+        };
+        let asked = run.asks_about();
+        if asked.is_empty() {
+            return Err(EngineError::refused(
+                "nothing waits for an answer: no effect's outcome is unknown and asked about",
+            ));
+        }
+        let acts = asked.iter().map(|effect| resolution.act(effect));
+        Ok(acts
+            .map(|act| Given::new(kernel::kind::OPERATOR_ACT, &act))
+            .collect())
     }
 
     fn harness_start(&mut self, run: &Run<Experiment>) -> Result<HarnessStart, EngineError> {
@@ -337,20 +360,9 @@ fn run_started(spec: &ExperimentSpec, loop_name: &LoopName) -> Result<RunStarted
         machine: Experiment::VERSION,
         policies: vec![settings.rule.policy().to_owned()],
         release: env!("CARGO_PKG_VERSION").to_owned(),
-        limits: limits(spec),
+        limits: spec.budget.limits(),
         parent: None,
         basis: None,
         specification: serde_json::to_value(spec).expect("BUG: a specification is plain data"),
     })
-}
-
-fn limits(spec: &ExperimentSpec) -> Limits {
-    let budget = &spec.budget;
-    Limits {
-        steps: budget.steps,
-        time_us: budget.time_us,
-        tokens: budget.tokens,
-        money_micros: budget.money.as_ref().map(|money| money.micros),
-        wall_us: None,
-    }
 }

@@ -12,5 +12,5 @@ pub use doing::effect_words;
 pub use history::History;
 pub use lines::{Decision, TrialLine, loops_of, visit_decisions, visit_lines};
 pub use progress::progress_of;
-pub use status::{LoopStatus, status_of};
+pub use status::{LoopStatus, refused_by_budget, status_of};
 pub use trials::{CommandRow, TrialRow, decided_rows, trial_row};

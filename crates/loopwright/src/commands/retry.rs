@@ -44,6 +44,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         purpose: Purpose::Retry(arguments.trial),
         workdir: caps.workdir,
         force: arguments.force,
+        unknown: None,
         loop_words: common.loop_words(),
     }
     .go(output)
