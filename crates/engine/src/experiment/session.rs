@@ -229,7 +229,7 @@ impl Session {
             Some(_) => loopwright_record::load_to_drive(&self.store, &run_id)?,
             None => Run::new(run_id.clone()),
         };
-        let started = run.state.is_some();
+        let first = self.recorded_first(&run, watcher)?;
         let then = self.said_of_unknown(&run)?;
         self.check_in_place(&run)?;
         self.say_left_out(&run, watcher)?;
@@ -243,19 +243,6 @@ impl Session {
         let mut hands = WorkerHands::new(happenings, Box::new(workshop), renew)
             .map_err(EngineError::io("start the worker"))?;
         let mut committer = StoreCommitter::new(&mut self.store);
-        let mut first = Vec::new();
-        if !started {
-            let started = run_started(&self.request.spec, &self.loop_name)?;
-            first.push(Given::new(kernel::kind::RUN_STARTED, &started));
-        } else {
-            let limits = self.request.spec.budget.limits();
-            let changes = run.kernel.account.limits.changes(limits);
-            if !changes.is_empty() {
-                watcher.notice(&format!("the loop's budget: {}", changes.join(", ")));
-                let set = kernel::LimitsSet { limits };
-                first.push(Given::new(kernel::kind::LIMITS_SET, &set));
-            }
-        }
         let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, true);
         let caps = serde_json::to_value(caps).expect("BUG: caps are plain data");
         let driven = driver.invoke_with(first, caps, then);
@@ -272,6 +259,28 @@ impl Session {
             ending: driven.ending,
             waiting: driven.waiting,
         })
+    }
+
+    /// What is recorded with the invocation's beginning: the start of a new run, or the limits that
+    /// are others from now on.
+    fn recorded_first(
+        &self,
+        run: &Run<Experiment>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Vec<Given>, EngineError> {
+        let spec = &self.request.spec;
+        if run.state.is_none() {
+            let started = run_started(spec, &self.loop_name)?;
+            return Ok(vec![Given::new(kernel::kind::RUN_STARTED, &started)]);
+        }
+        let limits = spec.budget.limits();
+        let changes = run.kernel.account.limits.changes(limits);
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        watcher.notice(&format!("the loop's budget: {}", changes.join(", ")));
+        let set = kernel::LimitsSet { limits };
+        Ok(vec![Given::new(kernel::kind::LIMITS_SET, &set)])
     }
 
     /// What a person says about effects whose outcome is unknown: of all that are asked about, of
