@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::guard::{Guard, Rules, Tolerance};
+use crate::guard::Guard;
 use crate::ids::BranchName;
 use crate::metric::{MetricName, Real};
 use crate::role::OnUnknown;
-use crate::spec::{self, ExperimentSpec, Goal, GuardSpec, RuleSpec};
+use crate::spec::{ExperimentSpec, Goal, RuleSpec};
 
 use super::rule::{RuleSettings, Threshold};
 
@@ -47,7 +47,6 @@ impl Settings {
     pub fn of_spec(spec: &ExperimentSpec) -> Result<Self, String> {
         let words = |error: &dyn std::fmt::Display| error.to_string();
         let RuleSpec::Threshold { min_delta, confirm } = spec.rule;
-        let real = |number: spec::Decimal| Real::new(number.get()).map_err(|error| words(&error));
         // The setup is a part of the measurement whose outcome is unknown: either may have run.
         let (setup_limit_us, on_unknown_experiment) = match &spec.setup {
             None => (0, spec.on_unknown.experiment),
@@ -58,16 +57,16 @@ impl Settings {
                     .more_careful(spec.on_unknown.setup),
             ),
         };
-        let guards = spec.guards.iter().map(guard_of).collect::<Result<_, _>>()?;
+        let guards = spec.guards.iter().cloned().map(Guard::try_from);
+        let guards = guards
+            .collect::<Result<_, _>>()
+            .map_err(|error| words(&error))?;
         Ok(Self {
             metric: MetricName::new(spec.metric.as_str()).map_err(|error| words(&error))?,
             goal: spec.goal,
-            rule: RuleSettings::Threshold(Threshold {
-                min_delta: real(min_delta)?,
-                confirm,
-            }),
+            rule: RuleSettings::Threshold(Threshold { min_delta, confirm }),
             guards,
-            target: spec.target.map(real).transpose()?,
+            target: spec.target,
             propose_limit_us: spec.propose_limit_us,
             measurement_limit_us: spec.run_limit_us.saturating_add(setup_limit_us),
             on_unknown_proposer: spec.on_unknown.proposer,
@@ -82,33 +81,6 @@ impl Settings {
             Goal::Maximize => value >= target,
         })
     }
-}
-
-fn guard_of(spec: &GuardSpec) -> Result<Guard, String> {
-    let tolerance = |limit: Option<spec::Tolerance>| {
-        let read = |limit: spec::Tolerance| limit.to_string().parse::<Tolerance>();
-        limit
-            .map(read)
-            .transpose()
-            .map_err(|error| error.to_string())
-    };
-    let real = |number: Option<spec::Decimal>| {
-        let read = |number: spec::Decimal| Real::new(number.get());
-        number
-            .map(read)
-            .transpose()
-            .map_err(|error| error.to_string())
-    };
-    let rules = Rules {
-        max_rise: tolerance(spec.max_rise)?,
-        max_drop: tolerance(spec.max_drop)?,
-        max_rise_from_baseline: tolerance(spec.max_rise_from_baseline)?,
-        max_drop_from_baseline: tolerance(spec.max_drop_from_baseline)?,
-        floor: real(spec.floor)?,
-        ceiling: real(spec.ceiling)?,
-    };
-    let metric = MetricName::new(spec.metric.as_str()).map_err(|error| error.to_string())?;
-    Guard::new(metric, rules).map_err(|error| error.to_string())
 }
 
 /// What an invocation is for.

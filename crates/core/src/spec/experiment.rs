@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Limits;
+use crate::guard::GuardSpec;
+use crate::metric::Real;
 use crate::role::OnUnknown;
 
-use super::decimal::Decimal;
 use super::file::SPEC_FILE_NAME;
-use super::guard::GuardSpec;
 use super::pattern::Pattern;
 use super::pattern_set::PatternSet;
 use super::units::Money;
@@ -56,7 +56,7 @@ pub enum RuleSpec {
     /// Its value beats the incumbent's by more than `min_delta`; the worse of two with `confirm`.
     Threshold {
         /// The improvement to exceed, in the metric's unit.
-        min_delta: Decimal,
+        min_delta: Real,
         /// Measure again before keeping.
         confirm: bool,
     },
@@ -162,7 +162,7 @@ pub struct ExperimentSpec {
     /// How candidates are judged.
     pub rule: RuleSpec,
     /// End the run at this value.
-    pub target: Option<Decimal>,
+    pub target: Option<Real>,
     /// The most trials of one invocation.
     pub trials: Option<u64>,
     /// The longest an invocation may last, in microseconds.
