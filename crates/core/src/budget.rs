@@ -4,11 +4,14 @@
 //! fit even if all effects in flight should cost nothing, and waits for them where it doesn't fit
 //! beside what they reserve. One that declares none in a dimension starts while anything is left
 //! there, and is booked after. A lost attempt, or one that reported nothing, is booked at its
-//! ceiling where it has one, else counted as unknown.
+//! ceiling where it has one, else counted as unknown. Unknown is not zero: once an amount is
+//! unknown nobody can say that the limit still holds, so nothing more is admitted that could use
+//! any of what is limited there.
 
 use serde::{Deserialize, Serialize};
 
-use crate::usage::{Amounts, Dimension, Usage};
+use crate::spec::{format_duration_us, format_micros};
+use crate::usage::{Amounts, Dimension, Usage, is_zero};
 
 /// Upper limits; `None` is unlimited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,6 +44,23 @@ impl Limits {
             Dimension::Money => self.money_micros,
             Dimension::Wall => self.wall_us,
         }
+    }
+
+    /// What is other in `new`, in words: `steps 1 -> 100`.
+    pub fn changes(self, new: Self) -> Vec<String> {
+        let words = |dimension: Dimension, limit: Option<u64>| {
+            limit.map_or_else(|| "no limit".to_owned(), |limit| amount(dimension, limit))
+        };
+        let changed = Dimension::ALL
+            .into_iter()
+            .filter(|dimension| self.of(*dimension) != new.of(*dimension));
+        changed
+            .map(|dimension| {
+                let (from, to) = (self.of(dimension), new.of(dimension));
+                let (from, to) = (words(dimension, from), words(dimension, to));
+                format!("{} {from} -> {to}", dimension.name())
+            })
+            .collect()
     }
 
     /// A child's limits: its own, but never more than was reserved for its parent's effect. The
@@ -138,6 +158,44 @@ pub struct OverBudget {
     pub left: u64,
     /// The limit.
     pub limit: u64,
+    /// How many attempts used an unknown amount, where it is that which hinders.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+}
+
+impl OverBudget {
+    /// Why `what` may not start, in words.
+    pub fn words(&self, what: &str) -> String {
+        let name = self.dimension.name();
+        let limit = amount(self.dimension, self.limit);
+        if self.unknown > 0 {
+            let attempts = if self.unknown == 1 {
+                "1 attempt".to_owned()
+            } else {
+                format!("{} attempts", self.unknown)
+            };
+            return format!(
+                "the budget of {name} ({limit}) can't be kept: {attempts} used an unknown amount"
+            );
+        }
+        match self.needed {
+            Some(needed) if self.left > 0 => format!(
+                "the budget of {name} has {} left of {limit}, and {what} may need {}",
+                amount(self.dimension, self.left),
+                amount(self.dimension, needed),
+            ),
+            _ => format!("the budget of {name} is used up: nothing is left of {limit}"),
+        }
+    }
+}
+
+/// An amount as people read it.
+fn amount(dimension: Dimension, amount: u64) -> String {
+    match dimension {
+        Dimension::Steps | Dimension::Tokens => amount.to_string(),
+        Dimension::Time | Dimension::Wall => format_duration_us(amount),
+        Dimension::Money => format_micros(amount),
+    }
 }
 
 /// How often something was used in an amount nobody reported.
@@ -148,6 +206,17 @@ pub struct Unknown {
     pub tokens: u64,
     /// Attempts whose cost is unknown.
     pub money: u64,
+}
+
+impl Unknown {
+    /// The attempts in one dimension; steps and time are always known.
+    pub fn of(self, dimension: Dimension) -> u64 {
+        match dimension {
+            Dimension::Tokens => self.tokens,
+            Dimension::Money => self.money,
+            Dimension::Steps | Dimension::Time | Dimension::Wall => 0,
+        }
+    }
 }
 
 /// A budget with what has been booked on it.
@@ -183,6 +252,7 @@ impl Account {
 
     /// Whether an effect with this ceiling may start. Refusing looks only at what is booked, which
     /// never shrinks: whoever is refused while others are in flight would be refused after them.
+    /// What was used in an unknown amount may have been all there is.
     pub fn admit(&self, ceiling: Ceiling) -> Admission {
         let mut admission = Admission::Fits;
         for dimension in Dimension::ALL {
@@ -193,13 +263,19 @@ impl Account {
             let left = limit.saturating_sub(self.spent.of(dimension));
             let needed = ceiling.declared(dimension);
             let fits = |left: u64| needed.map_or(left > 0, |needed| needed <= left);
+            let over = OverBudget {
+                dimension,
+                needed,
+                left,
+                limit,
+                unknown: 0,
+            };
             if !fits(left) {
-                return Admission::Refused(OverBudget {
-                    dimension,
-                    needed,
-                    left,
-                    limit,
-                });
+                return Admission::Refused(over);
+            }
+            let unknown = self.unknown.of(dimension);
+            if unknown > 0 && needed != Some(0) {
+                return Admission::Refused(OverBudget { unknown, ..over });
             }
             if !fits(free) {
                 admission = Admission::Waits;
@@ -278,6 +354,7 @@ impl Account {
             needed: None,
             left: 0,
             limit,
+            unknown: 0,
         })
     }
 

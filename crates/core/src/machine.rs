@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::budget::{Limits, OverBudget};
 use crate::digest::Digest;
 use crate::effect::{Effect, Settlement};
+use crate::ending::Reason;
 use crate::event::{Event, Scope};
 use crate::ids::EffectId;
 use crate::time::Micros;
@@ -133,14 +134,24 @@ impl Finish {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ending {
-    /// The reason, one word of a closed list of the machine's.
+    /// The reason: the name of a [`Reason`], or a word that only a kind of loop of its own knows.
     pub reason: String,
     /// The reason in words.
     pub words: String,
 }
 
 impl Ending {
-    /// An ending.
+    /// An ending for one of the reasons that all surfaces know.
+    pub fn because(reason: Reason, words: impl Into<String>) -> Self {
+        Self::new(reason.name(), words)
+    }
+
+    /// The reason, where this release knows it.
+    pub fn known(&self) -> Option<Reason> {
+        Reason::named(&self.reason)
+    }
+
+    /// An ending for a reason of the machine's own.
     pub fn new(reason: &str, words: impl Into<String>) -> Self {
         Self {
             reason: reason.to_owned(),
@@ -198,6 +209,13 @@ pub trait Machine {
 
     /// The machine's own version; a snapshot of another version is not used.
     const VERSION: u32;
+
+    /// The kinds of its own events, all that any release up to this one writes. A run that holds
+    /// others can be read, but not driven.
+    const KINDS: &'static [&'static str];
+
+    /// The decision policies it has, `name/version`; old ones stay.
+    const POLICIES: &'static [&'static str];
 
     /// The state before the first input, from the pinned specification.
     fn start(specification: &Value) -> Result<Self::State, String>;

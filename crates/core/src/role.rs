@@ -82,7 +82,7 @@ impl Role {
 pub enum OnUnknown {
     /// Do it again: same idempotency key, next attempt.
     Retry,
-    /// Ask a person; without one, fail.
+    /// Ask a person; where nobody can be asked, fail.
     Ask,
     /// Settle it as failed.
     Fail,
@@ -95,6 +95,16 @@ impl OnUnknown {
             Self::Retry => "retry",
             Self::Ask => "ask",
             Self::Fail => "fail",
+        }
+    }
+
+    /// The one that risks less: asking before failing before doing it again.
+    #[must_use]
+    pub fn more_careful(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Ask, _) | (_, Self::Ask) => Self::Ask,
+            (Self::Fail, _) | (_, Self::Fail) => Self::Fail,
+            (Self::Retry, Self::Retry) => Self::Retry,
         }
     }
 }

@@ -57,7 +57,7 @@ pub struct Amounts {
     clippy::trivially_copy_pass_by_ref,
     reason = "serde hands it a reference"
 )]
-fn is_zero(amount: &u64) -> bool {
+pub(crate) fn is_zero(amount: &u64) -> bool {
     *amount == 0
 }
 

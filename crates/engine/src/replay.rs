@@ -4,7 +4,7 @@
 use loopwright_core::experiment::Experiment;
 use loopwright_core::ids::RunId;
 use loopwright_core::replay::{Difference, Replay, ReplayError};
-use loopwright_record::{Journal as _, Store};
+use loopwright_record::{Journal as _, Store, check_drivable};
 use serde::Serialize;
 
 use crate::driver::DriveError;
@@ -27,6 +27,8 @@ pub struct Replayed {
 
 /// Replays an experiment run.
 pub fn replay(store: &Store, run: &RunId) -> Result<Replayed, EngineError> {
+    // What it doesn't know it can't decide again; that is no difference.
+    check_drivable::<Experiment>(store, run)?;
     let mut replay = Replay::<Experiment>::new(run.clone());
     let mut batches = 0;
     let mut difference = None;

@@ -1,5 +1,8 @@
 //! The exit codes: one closed table, part of what users may rely on.
 
+use loopwright_core::ending::Reason;
+use loopwright_core::machine::Ending;
+
 /// How a command ended, as its exit status says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -58,15 +61,19 @@ Exit status:
     }
 
     /// How an invocation that ended for `reason` ends the command.
-    pub fn of_ending(reason: &str, signal: Option<i32>) -> Self {
+    pub fn of_ending(ending: &Ending, signal: Option<i32>) -> Self {
+        let Some(reason) = ending.known() else {
+            // Of another release: nothing says that it finished.
+            return Self::Failure;
+        };
         match reason {
-            "baseline_failed" => Self::Baseline,
-            "gave_up" => Self::GaveUp,
-            "budget" => Self::Budget,
-            "waiting" => Self::Waiting,
-            "storage" | "host_died" => Self::Failure,
-            "interrupted" => signal.map_or(Self::Failure, Self::Signal),
-            _ => Self::Finished,
+            Reason::Finished | Reason::TargetReached | Reason::WallClock => Self::Finished,
+            Reason::BaselineFailed => Self::Baseline,
+            Reason::GaveUp => Self::GaveUp,
+            Reason::Budget => Self::Budget,
+            Reason::Waiting => Self::Waiting,
+            Reason::HostDied | Reason::HostFailed | Reason::Idle => Self::Failure,
+            Reason::Interrupted => signal.map_or(Self::Failure, Self::Signal),
         }
     }
 }
@@ -92,5 +99,34 @@ mod tests {
             assert!(Exit::TABLE.contains(&row), "{exit:?}");
         }
         assert_eq!(Exit::Signal(2).code(), 130);
+    }
+
+    #[test]
+    fn only_what_finished_exits_with_zero() {
+        let code = |reason: &str, signal| Exit::of_ending(&Ending::new(reason, ""), signal).code();
+        for (reason, expected) in [
+            ("finished", 0),
+            ("target_reached", 0),
+            ("wall_clock", 0),
+            ("baseline_failed", 3),
+            ("gave_up", 4),
+            ("budget", 5),
+            ("waiting", 8),
+            ("host_died", 1),
+            ("host_failed", 1),
+            ("interrupted", 1),
+            ("of_another_release", 1),
+        ] {
+            assert_eq!(code(reason, None), expected, "{reason}");
+        }
+        assert_eq!(code("interrupted", Some(15)), 143);
+        for reason in Reason::ALL {
+            let finished = Exit::of_ending(&Ending::because(reason, ""), None) == Exit::Finished;
+            let is_end = matches!(
+                reason,
+                Reason::Finished | Reason::TargetReached | Reason::WallClock
+            );
+            assert_eq!(finished, is_end, "{reason}");
+        }
     }
 }

@@ -127,6 +127,9 @@ impl From<EngineError> for Failure {
             EngineError::Open(error) => error.into(),
             EngineError::Read(error) | EngineError::Load(LoadError::Read(error)) => error.into(),
             EngineError::Load(error @ LoadError::NoSuchRun(_)) => Self::refused(error),
+            EngineError::Load(error @ LoadError::Undrivable { .. }) => Self::refused(error).hint(
+                "use the loopwright that wrote it, or a newer one; log, show and verify read it as it is",
+            ),
             EngineError::Load(error) => damaged(error),
             EngineError::Storage(error) => error.into(),
             EngineError::Drive(error) => of_drive(error),

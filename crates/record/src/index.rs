@@ -269,6 +269,18 @@ impl Store {
         Ok(self.connection().prepare_cached(&ordered(sql, select))?)
     }
 
+    /// The kinds of events that a run holds, in the order of their names. Read from indexes alone.
+    pub fn kinds(&self, run: &RunId) -> Result<Vec<String>, ReadError> {
+        let Some(row) = run_row(self.connection(), run)? else {
+            return Ok(Vec::new());
+        };
+        let sql = "SELECT kind FROM event WHERE run = ?1 AND effect IS NULL
+            UNION SELECT kind FROM event WHERE run = ?1 AND effect IS NOT NULL ORDER BY 1";
+        let mut statement = self.connection().prepare_cached(sql)?;
+        let kinds = statement.query_map(params![row.number], |row| row.get(0))?;
+        Ok(kinds.collect::<Result<_, _>>()?)
+    }
+
     /// How many events of a kind (one without an effect) there are.
     pub fn count_of_kind(&self, run: &RunId, kind: &str) -> Result<u64, ReadError> {
         let Some(row) = run_row(self.connection(), run)? else {

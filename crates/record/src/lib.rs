@@ -58,7 +58,7 @@ pub use index::{Key, KeySource, Select};
 pub use journal::{Along, Batches, Journal};
 pub use lease::{CheckoutLock, Lease, LeaseRow, StartLock, Terms};
 pub use listing::{Listed, ListingSource};
-pub use load::{LoadError, fold_batch, load, load_from_scratch};
+pub use load::{LoadError, check_drivable, fold_batch, load, load_from_scratch, load_to_drive};
 pub use memory::InMemory;
 pub use read::{Entry, RawEvent};
 pub use refs::{REF_FAMILIES, Ref, RefAct, RefMove, RefTarget, check_ref_name};

@@ -1,12 +1,15 @@
 //! Loading a run: folding its batches, from the newest snapshot that can be used.
 
 use loopwright_core::batch::Batch;
+use loopwright_core::foreign::{self, Undrivable};
 use loopwright_core::ids::RunId;
+use loopwright_core::kernel;
 use loopwright_core::machine::Machine;
 use loopwright_core::turn::{Run, TurnError};
 
 use crate::error::{Damage, ReadError};
 use crate::journal::Journal;
+use crate::store::Store;
 
 /// A run that can't be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +17,14 @@ pub enum LoadError {
     /// There is none of that id.
     #[error("there is no run {0} in this store")]
     NoSuchRun(RunId),
+    /// It can be read, but not driven.
+    #[error("run {run} can't be driven by this loopwright: {why}")]
+    Undrivable {
+        /// The run.
+        run: RunId,
+        /// Why.
+        why: Undrivable,
+    },
     /// It can't be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -54,6 +65,35 @@ pub fn load_from_scratch<M: Machine>(
     run: &RunId,
 ) -> Result<Run<M>, LoadError> {
     fold(journal, Run::new(run.clone()))
+}
+
+/// The run as it stands, to be driven on: refused where this release doesn't know what it holds.
+/// The kinds of events are those of the whole run and not of a snapshot's rest: a newer release may
+/// have folded what this one doesn't know.
+pub fn load_to_drive<M: Machine>(store: &Store, run: &RunId) -> Result<Run<M>, LoadError> {
+    check_drivable::<M>(store, run)?;
+    load(store, run)
+}
+
+/// Whether this release knows all that a run holds; a run that isn't there can be begun.
+pub fn check_drivable<M: Machine>(store: &Store, run: &RunId) -> Result<(), LoadError> {
+    let Some(first) = store.batches(run, 0)?.next() else {
+        return Ok(());
+    };
+    let first = first?;
+    let Some(sealed) = first.events.first() else {
+        return Ok(());
+    };
+    // What doesn't even have the shape of a beginning is for the fold to say.
+    let Ok(started) = kernel::body(&sealed.event) else {
+        return Ok(());
+    };
+    let kinds = store.kinds(run)?;
+    let kinds = kinds.iter().map(String::as_str);
+    foreign::check::<M>(&started, kinds).map_err(|why| LoadError::Undrivable {
+        run: run.clone(),
+        why,
+    })
 }
 
 /// Folds one batch.

@@ -9,7 +9,7 @@ use loopwright_core::batch::Batch;
 use loopwright_core::time::Micros;
 use loopwright_record::{
     Along, AppendError, InMemory, Journal, LoadError, OpenMode, Select, Snapshot, Store, load,
-    load_from_scratch,
+    load_from_scratch, load_to_drive,
 };
 
 #[test]
@@ -298,4 +298,47 @@ fn selections_have_bounds_order_and_limit() {
         })
         .unwrap();
     assert_eq!(seen, 4);
+}
+
+/// What a newer release recorded is read as it is, and not driven on from.
+#[test]
+fn a_run_with_events_of_another_release_is_read_and_not_driven() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run_id("r1");
+    let (mut store, _, epoch) = both(folder.path(), &run);
+    let mut driver = Driver::new(&run, epoch);
+    let first = driver.start(3);
+    store.append(&first).unwrap();
+    load_to_drive::<Tally>(&store, &run).unwrap();
+    let last = first.events.last().unwrap();
+    let event = loopwright_core::event::Event {
+        seq: last.event.seq + 1,
+        parents: vec![last.id],
+        kind: "keep.undone".to_owned(),
+        effect: None,
+        attempt: None,
+        body: serde_json::json!({}),
+        ..last.event.clone()
+    };
+    let sealed = vec![event.seal().unwrap()];
+    let batch = Batch::new(run.clone(), 1, Some(first.digest), epoch, sealed).unwrap();
+    store.append(&batch).unwrap();
+    let read: loopwright_core::turn::Run<Tally> = load(&store, &run).unwrap();
+    assert_eq!(read.kernel.next_seq, last.event.seq + 2);
+    let words = load_to_drive::<Tally>(&store, &run)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        words.contains("events that this loopwright doesn't know: keep.undone"),
+        "{words}"
+    );
+    let kinds = store.kinds(&run).unwrap();
+    let expected = [
+        "effect.announced",
+        "invocation.begun",
+        "keep.undone",
+        "run.started",
+    ];
+    assert_eq!(kinds, expected);
+    assert!(store.kinds(&run_id("nobody")).unwrap().is_empty());
 }

@@ -13,7 +13,7 @@ use loopwright_core::effect::{Announced, Settlement};
 use loopwright_core::event::{Scrub, Sealed};
 use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::{Candidate, Ended, Findings, Measured, Proposed, Ran};
-use loopwright_core::experiment::{Experiment, Mode, Named};
+use loopwright_core::experiment::{EffectPath, Experiment, Mode, Named, Part};
 use loopwright_core::ids::{EffectId, LoopName};
 use loopwright_core::metric::{MetricName, Readings, Real};
 use loopwright_core::time::Micros;
@@ -47,7 +47,8 @@ impl Hands for MadeUp {
         let name = |what: &str| {
             Digest::of_content(format!("{what} {trial}").as_bytes()).hex()[..40].to_owned()
         };
-        let result = if announced.effect.as_str().ends_with("/propose") {
+        let path = EffectPath::of(&announced.effect).expect("an effect of the machine's");
+        let result = if path.part == Part::Propose {
             settlement_of(&Proposed {
                 ran: ran(String::new()),
                 candidate: Some(Candidate {

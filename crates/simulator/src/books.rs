@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use loopwright_core::effect::{Booking, Settlement};
+use loopwright_core::ending::Reason;
 use loopwright_core::event::Event;
 use loopwright_core::ids::EffectId;
-use loopwright_core::kernel::{
-    EffectAbandoned, EffectAnnounced, HOST_DIED, InvocationEnded, Kernel, kind,
-};
+use loopwright_core::kernel::{EffectAbandoned, EffectAnnounced, InvocationEnded, Kernel, kind};
 use loopwright_core::role::Role;
 use loopwright_core::time::Micros;
 use loopwright_core::usage::Usage;
@@ -35,8 +34,8 @@ impl Books {
                 .in_flight
                 .values()
                 .all(|announced| announced.role == Role::Human);
-        let died =
-            body::<InvocationEnded>(event).is_some_and(|ended| ended.ending.reason == HOST_DIED);
+        let died = body::<InvocationEnded>(event)
+            .is_some_and(|ended| ended.ending.known() == Some(Reason::HostDied));
         if self.is_open && !only_questions && !died {
             self.ran_us += event.time.since(self.last);
         }

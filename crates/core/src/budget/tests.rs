@@ -60,6 +60,98 @@ fn a_call_without_a_ceiling_starts_while_anything_is_free() {
     assert_eq!(account.admit(Ceiling::nothing()), Admission::Fits);
 }
 
+/// Unknown is not zero: nobody can say any more that the limit holds.
+#[test]
+fn after_an_unknown_amount_a_limited_dimension_admits_nothing_that_could_use_more() {
+    let unlimited = Limits::default();
+    let open = Ceiling {
+        steps: 1,
+        ..Ceiling::default()
+    };
+    for lost in [false, true] {
+        let mut account = Account::new(limits(1_000_000));
+        assert_eq!(account.admit(open), Admission::Fits);
+        account.reserve(open);
+        if lost {
+            account.give_up(open, &Usage::default());
+        } else {
+            account.settle(open, &Usage::default());
+        }
+        let small = Ceiling {
+            tokens: Some(1),
+            ..open
+        };
+        for next in [open, small] {
+            let Admission::Refused(over) = account.admit(next) else {
+                panic!("an unknown amount is used");
+            };
+            assert_eq!((over.dimension, over.unknown), (Dimension::Tokens, 1));
+            let words = over.words("it");
+            assert!(
+                words.contains("(1000000) can't be kept: 1 attempt used"),
+                "{words}"
+            );
+        }
+        // What can't use any, and what isn't limited, goes on.
+        assert_eq!(account.admit(Ceiling::time(Some(1))), Admission::Fits);
+        account.limits = unlimited;
+        assert_eq!(account.admit(open), Admission::Fits);
+    }
+}
+
+#[test]
+fn a_refusal_says_what_is_missing_in_units_for_people() {
+    let over = |dimension, needed, left, limit| OverBudget {
+        dimension,
+        needed,
+        left,
+        limit,
+        unknown: 0,
+    };
+    for (over, words) in [
+        (
+            over(Dimension::Steps, Some(1), 0, 3),
+            "the budget of steps is used up: nothing is left of 3",
+        ),
+        (
+            over(Dimension::Time, Some(60_000_000), 500_000, 61_500_000),
+            "the budget of time has 500ms left of 1m1s500ms, and t1/keep/1 may need 1m",
+        ),
+        (
+            over(Dimension::Money, None, 0, 12_500_000),
+            "the budget of money is used up: nothing is left of 12.50",
+        ),
+    ] {
+        assert_eq!(over.words("t1/keep/1"), words);
+    }
+    // A record without the field is one where nothing was unknown, and is written so again.
+    let json = r#"{"dimension":"steps","needed":1,"left":0,"limit":3}"#;
+    let read: OverBudget = serde_json::from_str(json).unwrap();
+    assert_eq!(read, over(Dimension::Steps, Some(1), 0, 3));
+    assert_eq!(serde_json::to_string(&read).unwrap(), json);
+}
+
+#[test]
+fn changed_limits_are_said() {
+    let before = Limits {
+        steps: Some(1),
+        time_us: Some(60_000_000),
+        ..Limits::default()
+    };
+    let after = Limits {
+        steps: Some(100),
+        money_micros: Some(500_000),
+        ..Limits::default()
+    };
+    let words = [
+        "steps 1 -> 100",
+        "time 1m -> no limit",
+        "money no limit -> 0.50",
+    ];
+    assert_eq!(before.changes(after), words);
+    assert!(before.changes(before).is_empty());
+}
+
 #[test]
 fn limits_below_what_is_spent_admit_nothing_and_underflow_nowhere() {
     let mut account = Account::new(limits(100));

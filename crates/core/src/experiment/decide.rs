@@ -11,8 +11,8 @@ use crate::metric::Real;
 
 use super::conclude::{self, Step};
 use super::events::{Decided, SegmentStarted, TargetChecked, kind};
-use super::machine::trial_of;
 use super::outcome::Outcome;
+use super::path::EffectPath;
 use super::results::Measured;
 use super::state::{Conclusion, Origin, State, Trial};
 
@@ -127,7 +127,8 @@ pub(super) fn target_checked(state: &State, settlement: &Settlement) -> Option<D
 
 /// A confirming run whose outcome is unknown confirms nothing.
 pub(super) fn target_lost(state: &State, effect: &EffectId) -> Option<Draft> {
-    if trial_of(effect) != state.incumbent()?.trial {
+    let trial = EffectPath::of(effect).ok().map(|path| path.trial);
+    if trial != state.incumbent()?.trial {
         return None;
     }
     let why = format!("target not confirmed: the outcome of {effect} is unknown");

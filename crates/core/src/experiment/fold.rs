@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 
 use crate::effect::Settlement;
+use crate::ending::Reason;
 use crate::event::Event;
 use crate::ids::EffectId;
 use crate::kernel::{self, kind as kernel_kind};
@@ -14,8 +15,8 @@ use crate::time::Micros;
 
 use super::conclude;
 use super::events::{Decided, SegmentStarted, Taken, TargetChecked, kind};
-use super::machine::{part, trial_of};
 use super::outcome::Outcome;
+use super::path::{EffectPath, Part};
 use super::results::{Candidate, Kept, Measured, Proposed, Reapplied, seconds};
 use super::rule::Arm;
 use super::settings::{Caps, Mode, Settings};
@@ -133,7 +134,9 @@ fn open_trial(state: &mut State, event: &Event) -> Result<(), Misfit> {
         return Ok(());
     };
     let mut trial = wanted::new_trial(state, invocation);
-    if let (Some(trial), Some("propose")) = (&mut trial, event.effect.as_ref().map(part)) {
+    let path = event.effect.as_ref().map(EffectPath::of);
+    let is_proposal = matches!(path, Some(Ok(path)) if path.part == Part::Propose);
+    if let Some(trial) = trial.as_mut().filter(|_| is_proposal) {
         let announced: kernel::EffectAnnounced = kernel::body(event)?;
         trial.asked = Some(announced.request);
     }
@@ -144,14 +147,9 @@ fn open_trial(state: &mut State, event: &Event) -> Result<(), Misfit> {
 
 fn refuse(state: &mut State, event: &Event) -> Result<(), Misfit> {
     let refused: kernel::EffectRefused = kernel::body(event)?;
-    let over = refused.over;
-    let words = format!(
-        "the budget of {} is used up ({} left of {})",
-        over.dimension.name(),
-        over.left,
-        over.limit
-    );
-    close(state, Ending::new("budget", words));
+    let what = event.effect.as_ref().map_or("", |effect| effect.as_str());
+    let words = refused.over.words(what);
+    close(state, Ending::because(Reason::Budget, words));
     Ok(())
 }
 
@@ -159,31 +157,27 @@ fn settle(state: &mut State, event: &Event) -> Result<(), Misfit> {
     let Some(effect) = &event.effect else {
         return Err(Misfit::new(event, "it names no effect"));
     };
-    match part(effect) {
-        "propose" => {
+    let path =
+        EffectPath::of(effect).map_err(|not_ours| Misfit::new(event, not_ours.to_string()))?;
+    match path.part {
+        Part::Propose => {
             let proposed: Proposed = result(event)?;
             settle_proposal(state, proposed);
         }
-        "reapply" => {
+        Part::Reapply => {
             let reapplied: Reapplied = result(event)?;
             settle_reapplied(state, reapplied);
         }
-        "measure" => {
+        Part::Measure { arm, .. } => {
             let measured: Measured = result(event)?;
-            settle_measurement(state, effect, &measured);
+            settle_measurement(state, arm, &measured);
         }
-        "keep" => {
+        Part::Keep { .. } => {
             let kept: Kept = result(event)?;
             settle_keep(state, kept);
         }
         // The state changes by `target.checked`.
-        "target" => {}
-        other => {
-            return Err(Misfit::new(
-                event,
-                format!("no effect of this machine is called {other:?}"),
-            ));
-        }
+        Part::Target { .. } => {}
     }
     Ok(())
 }
@@ -237,11 +231,7 @@ fn put_under_test(state: &mut State, candidate: Option<Candidate>, conclusion: O
     }
 }
 
-fn settle_measurement(state: &mut State, effect: &EffectId, measured: &Measured) {
-    let arm = match effect.as_str().split('/').nth(2) {
-        Some("candidate") => Arm::Candidate,
-        _ => Arm::Incumbent,
-    };
+fn settle_measurement(state: &mut State, arm: Arm, measured: &Measured) {
     let settings = &state.settings;
     let Some(trial) = &mut state.trial else {
         return;
@@ -324,7 +314,7 @@ fn lose(state: &mut State, effect: &EffectId) {
     let Some(trial) = &mut state.trial else {
         return;
     };
-    if trial_of(effect) == Some(trial.number) {
+    if EffectPath::of(effect).is_ok_and(|path| path.trial == trial.number) {
         trial.conclusion = Some(Conclusion {
             outcome: Outcome::Failed,
             why: format!("the outcome of {effect} is unknown"),
@@ -386,7 +376,7 @@ fn count_in_invocation(state: &mut State, trial: &Trial, outcome: Outcome) {
 fn close_baseline(state: &mut State, trial: &Trial, decided: &Decided) {
     if decided.outcome != Outcome::Kept {
         let words = format!("the baseline can't be measured: {}", decided.why);
-        close(state, Ending::new("baseline_failed", words));
+        close(state, Ending::because(Reason::BaselineFailed, words));
         return;
     }
     if let Some(line) = state.lines.get_mut(&state.branch) {
@@ -406,8 +396,8 @@ fn close_baseline(state: &mut State, trial: &Trial, decided: &Decided) {
         let value = decided.value.map_or_else(String::new, Real::short);
         close(
             state,
-            Ending::new(
-                "finished",
+            Ending::because(
+                Reason::Finished,
                 format!("baseline: {} {value}", state.settings.metric),
             ),
         );
@@ -441,7 +431,7 @@ fn close_target_check(state: &mut State, event: &Event) -> Result<(), Misfit> {
         };
     }
     if checked.reached {
-        close(state, Ending::new("target_reached", checked.why));
+        close(state, Ending::because(Reason::TargetReached, checked.why));
     }
     close_when_done(state);
     Ok(())
@@ -456,7 +446,7 @@ fn wake(state: &mut State, now: Micros) {
     };
     if now >= invocation.begun_at.plus(limit_us) {
         let words = format!("the wall clock limit of {} has passed", seconds(limit_us));
-        close(state, Ending::new("wall_clock", words));
+        close(state, Ending::because(Reason::WallClock, words));
     }
 }
 
@@ -470,8 +460,8 @@ fn close_when_done(state: &mut State) {
     };
     let (caps, decided) = (&invocation.caps, invocation.decided);
     let ending = if caps.mode == Mode::Run && state.target_is_reached() {
-        Some(Ending::new(
-            "target_reached",
+        Some(Ending::because(
+            Reason::TargetReached,
             "the target was reached before",
         ))
     } else if caps.give_up_after > 0 && invocation.unjudged >= caps.give_up_after {
@@ -479,13 +469,16 @@ fn close_when_done(state: &mut State) {
             "{} trials in a row came to no judgement",
             invocation.unjudged
         );
-        Some(Ending::new("gave_up", words))
+        Some(Ending::because(Reason::GaveUp, words))
     } else if invocation.retried {
-        Some(Ending::new("finished", "the trial was tried again"))
+        Some(Ending::because(
+            Reason::Finished,
+            "the trial was tried again",
+        ))
     } else if caps.mode == Mode::Run && caps.trials.is_some_and(|cap| decided >= cap) {
         let trials = if decided == 1 { "trial" } else { "trials" };
         let words = format!("{decided} {trials} done, {} kept", invocation.kept);
-        Some(Ending::new("finished", words))
+        Some(Ending::because(Reason::Finished, words))
     } else {
         None
     };

@@ -1,19 +1,22 @@
 //! The experiment machine: one trial at a time, each opened by the announcement of its first
 //! effect and closed by `trial.decided`.
 //!
-//! A trial's effects are `t<trial>/propose` (or `/reapply`), `t<trial>/measure/<arm>/<reading>`,
-//! `t<trial>/keep/<time>` and `t<trial>/target/<time>`. [`super::wanted`] computes them from the
-//! state, [`super::decide`] makes the events that follow from an input, [`super::fold`] folds them.
+//! A trial's effects are named by [`EffectPath`]. [`super::wanted`] computes them from the state,
+//! [`super::decide`] makes the events that follow from an input, [`super::fold`] folds them.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::digest::Digest;
+use crate::ending::Reason;
 use crate::event::Event;
 use crate::ids::EffectId;
 use crate::machine::{Draft, Ending, Finish, Input, Machine, Misfit, Next, Status};
 use crate::time::Micros;
 
+use super::events::kind;
+use super::path::{EffectPath, Part};
+use super::rule::RuleSettings;
 use super::settings::Settings;
 use super::state::{Invocation, State};
 use super::{decide, fold, wanted};
@@ -26,6 +29,12 @@ impl Machine for Experiment {
     type State = State;
     const KIND: &str = "experiment";
     const VERSION: u32 = 1;
+    const KINDS: &[&str] = &[
+        kind::SEGMENT_STARTED,
+        kind::TRIAL_DECIDED,
+        kind::TARGET_CHECKED,
+    ];
+    const POLICIES: &[&str] = RuleSettings::POLICIES;
 
     fn start(specification: &Value) -> Result<State, String> {
         Ok(State::new(Settings::of(specification)?))
@@ -38,12 +47,12 @@ impl Machine for Experiment {
     fn decide(state: &State, input: &Input, _now: Micros) -> Vec<Draft> {
         match input {
             Input::Begun { .. } => decide::after_begin(state),
-            Input::Settled { effect, settlement } if part(effect) == "target" => {
+            Input::Settled { effect, settlement } if is_target(effect) => {
                 decide::target_checked(state, settlement)
                     .into_iter()
                     .collect()
             }
-            Input::Lost { effect } if part(effect) == "target" => {
+            Input::Lost { effect } if is_target(effect) => {
                 decide::target_lost(state, effect).into_iter().collect()
             }
             Input::Settled { .. } | Input::Lost { .. } => decide::after_result(state),
@@ -77,7 +86,7 @@ impl Machine for Experiment {
 
     fn status(state: &State) -> Status {
         match &state.invocation {
-            None => Status::Idle(Ending::new("idle", "no invocation is open")),
+            None => Status::Idle(Ending::because(Reason::Idle, "no invocation is open")),
             Some(Invocation {
                 ending: Some(ending),
                 ..
@@ -87,7 +96,7 @@ impl Machine for Experiment {
     }
 
     fn is_past(state: &State, effect: &EffectId) -> bool {
-        let Some(trial) = trial_of(effect) else {
+        let Ok(EffectPath { trial, .. }) = EffectPath::of(effect) else {
             return false;
         };
         let is_open = state.trial.as_ref().map(|trial| trial.number) == Some(trial);
@@ -98,15 +107,8 @@ impl Machine for Experiment {
     }
 }
 
-/// The second part of an effect's path: `propose`, `measure`, `keep`, `target`.
-pub(super) fn part(effect: &EffectId) -> &str {
-    effect.as_str().split('/').nth(1).unwrap_or("")
-}
-
-/// The trial that an effect belongs to.
-pub(super) fn trial_of(effect: &EffectId) -> Option<u64> {
-    let first = effect.as_str().split('/').next()?;
-    first.strip_prefix('t')?.parse().ok()
+fn is_target(effect: &EffectId) -> bool {
+    EffectPath::of(effect).is_ok_and(|path| matches!(path.part, Part::Target { .. }))
 }
 
 /// Writes a result as the value of a settlement.

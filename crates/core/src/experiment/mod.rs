@@ -1,7 +1,7 @@
 //! The experiment loop: propose a change, measure it, keep it only if it measurably helps.
 //!
 //! [`machine`] is the state machine, [`state`] what it folds, [`results`] what the outside world
-//! answers, [`rule`] the decision point (which arm to measure next, or the verdict), [`outcome`]
+//! answers, [`EffectPath`] the ids of what is asked, [`rule`] the decision point (which arm to measure next, or the verdict), [`outcome`]
 //! the closed list of ends a trial can have, [`brief`] what a proposer is told.
 
 pub mod brief;
@@ -12,6 +12,7 @@ mod fold;
 pub mod machine;
 mod named;
 pub mod outcome;
+mod path;
 pub mod results;
 pub mod rule;
 pub mod settings;
@@ -23,5 +24,6 @@ pub use events::{Decided, SegmentStarted, Taken, TargetChecked, kind};
 pub use machine::Experiment;
 pub use named::{NAMES_MAX, Named};
 pub use outcome::Outcome;
+pub use path::{EffectPath, NotOurs, Part};
 pub use settings::{Caps, HarnessStart, Mode, RetryOf, Settings};
 pub use state::State;

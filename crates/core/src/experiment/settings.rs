@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::guard::{Guard, Rules, Tolerance};
+use crate::guard::Guard;
 use crate::ids::BranchName;
 use crate::metric::{MetricName, Real};
 use crate::role::OnUnknown;
-use crate::spec::{self, ExperimentSpec, Goal, GuardSpec, RuleSpec};
+use crate::spec::{ExperimentSpec, Goal, RuleSpec};
 
 use super::rule::{RuleSettings, Threshold};
 
@@ -27,11 +27,12 @@ pub struct Settings {
     pub target: Option<Real>,
     /// Time limit of a proposal.
     pub propose_limit_us: u64,
-    /// Time limit of a measurement.
-    pub run_limit_us: u64,
+    /// The most time a measurement may take: its command's limit, and that of the setup before it
+    /// where the loop has one.
+    pub measurement_limit_us: u64,
     /// What happens to a proposal whose outcome is unknown.
     pub on_unknown_proposer: OnUnknown,
-    /// What happens to a measurement whose outcome is unknown.
+    /// What happens to a measurement whose outcome is unknown, its setup included.
     pub on_unknown_experiment: OnUnknown,
 }
 
@@ -46,21 +47,30 @@ impl Settings {
     pub fn of_spec(spec: &ExperimentSpec) -> Result<Self, String> {
         let words = |error: &dyn std::fmt::Display| error.to_string();
         let RuleSpec::Threshold { min_delta, confirm } = spec.rule;
-        let real = |number: spec::Decimal| Real::new(number.get()).map_err(|error| words(&error));
-        let guards = spec.guards.iter().map(guard_of).collect::<Result<_, _>>()?;
+        // The setup is a part of the measurement whose outcome is unknown: either may have run.
+        let (setup_limit_us, on_unknown_experiment) = match &spec.setup {
+            None => (0, spec.on_unknown.experiment),
+            Some(_) => (
+                spec.setup_limit_us,
+                spec.on_unknown
+                    .experiment
+                    .more_careful(spec.on_unknown.setup),
+            ),
+        };
+        let guards = spec.guards.iter().cloned().map(Guard::try_from);
+        let guards = guards
+            .collect::<Result<_, _>>()
+            .map_err(|error| words(&error))?;
         Ok(Self {
             metric: MetricName::new(spec.metric.as_str()).map_err(|error| words(&error))?,
             goal: spec.goal,
-            rule: RuleSettings::Threshold(Threshold {
-                min_delta: real(min_delta)?,
-                confirm,
-            }),
+            rule: RuleSettings::Threshold(Threshold { min_delta, confirm }),
             guards,
-            target: spec.target.map(real).transpose()?,
+            target: spec.target,
             propose_limit_us: spec.propose_limit_us,
-            run_limit_us: spec.run_limit_us,
+            measurement_limit_us: spec.run_limit_us.saturating_add(setup_limit_us),
             on_unknown_proposer: spec.on_unknown.proposer,
-            on_unknown_experiment: spec.on_unknown.experiment,
+            on_unknown_experiment,
         })
     }
 
@@ -71,33 +81,6 @@ impl Settings {
             Goal::Maximize => value >= target,
         })
     }
-}
-
-fn guard_of(spec: &GuardSpec) -> Result<Guard, String> {
-    let tolerance = |limit: Option<spec::Tolerance>| {
-        let read = |limit: spec::Tolerance| limit.to_string().parse::<Tolerance>();
-        limit
-            .map(read)
-            .transpose()
-            .map_err(|error| error.to_string())
-    };
-    let real = |number: Option<spec::Decimal>| {
-        let read = |number: spec::Decimal| Real::new(number.get());
-        number
-            .map(read)
-            .transpose()
-            .map_err(|error| error.to_string())
-    };
-    let rules = Rules {
-        max_rise: tolerance(spec.max_rise)?,
-        max_drop: tolerance(spec.max_drop)?,
-        max_rise_from_baseline: tolerance(spec.max_rise_from_baseline)?,
-        max_drop_from_baseline: tolerance(spec.max_drop_from_baseline)?,
-        floor: real(spec.floor)?,
-        ceiling: real(spec.ceiling)?,
-    };
-    let metric = MetricName::new(spec.metric.as_str()).map_err(|error| error.to_string())?;
-    Guard::new(metric, rules).map_err(|error| error.to_string())
 }
 
 /// What an invocation is for.

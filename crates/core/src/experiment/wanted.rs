@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use crate::budget::Ceiling;
 use crate::effect::{Booking, Effect};
 use crate::event::Scope;
-use crate::ids::EffectId;
 use crate::role::Role;
 
 use super::conclude::{self, Step};
+use super::path::{EffectPath, Part};
 use super::rule::Arm;
 use super::settings::Mode;
 use super::state::{Invocation, Line, Origin, State, Trial};
@@ -19,15 +19,12 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
     let line = state.line()?;
     let incumbent = &line.incumbent;
     if state.target_check_is_due() {
-        let path = format!("target/{}", line.target.checks + 1);
+        let part = Part::Target {
+            check: u64::from(line.target.checks) + 1,
+        };
         let trial = incumbent.trial?;
-        return Some(measure(
-            state,
-            trial,
-            &path,
-            Arm::Incumbent,
-            &incumbent.tree,
-        ));
+        let path = EffectPath { trial, part };
+        return Some(measure(state, path, Arm::Incumbent, &incumbent.tree));
     }
     let opened;
     let trial = if let Some(trial) = &state.trial {
@@ -36,6 +33,10 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
         opened = new_trial(state, invocation)?;
         &opened
     };
+    let path = |part| EffectPath {
+        trial: trial.number,
+        part,
+    };
     match conclude::step(&state.settings, line, trial) {
         Step::Propose => Some(propose(state, invocation, line, trial)),
         Step::Reapply => {
@@ -43,16 +44,16 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
             let request = json!({
                 "commit": from.commit, "onto_commit": incumbent.commit, "onto_tree": incumbent.tree,
             });
-            Some(builtin(state, trial.number, "reapply", request))
+            Some(builtin(state, path(Part::Reapply), request))
         }
         Step::Measure(arm) => {
             let tree = match (arm, &trial.candidate) {
                 (Arm::Candidate, Some(candidate)) => &candidate.tree,
                 _ => &incumbent.tree,
             };
-            let reading = trial.readings.len() + 1;
-            let path = format!("measure/{}/{reading}", arm.name());
-            Some(measure(state, trial.number, &path, arm, tree))
+            let reading = trial.readings.len() as u64 + 1;
+            let path = path(Part::Measure { arm, reading });
+            Some(measure(state, path, arm, tree))
         }
         Step::Keep(value) => {
             let candidate = trial.candidate.as_ref()?;
@@ -62,8 +63,8 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
                 "value": value,
                 "was": incumbent.value,
             });
-            let path = format!("keep/{}", trial.rewrites + 1);
-            Some(builtin(state, trial.number, &path, request))
+            let time = u64::from(trial.rewrites) + 1;
+            Some(builtin(state, path(Part::Keep { time }), request))
         }
         // Decided in the same turn that brought it here.
         Step::Conclude(_) => None,
@@ -74,9 +75,9 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
 fn propose(state: &State, invocation: &Invocation, line: &Line, trial: &Trial) -> Effect {
     let asked = trial.asked.clone();
     let request = asked.unwrap_or_else(|| proposal_request(state, invocation, line));
-    let trial = trial.number;
+    let (trial, part) = (trial.number, Part::Propose);
     Effect {
-        id: EffectId::new(format!("t{trial}/propose")),
+        id: EffectPath { trial, part }.into(),
         role: Role::Proposer,
         scope: Scope::trial(&state.branch, trial),
         after: None,
@@ -106,19 +107,19 @@ fn proposal_request(state: &State, invocation: &Invocation, line: &Line) -> Valu
     })
 }
 
-fn builtin(state: &State, trial: u64, path: &str, request: Value) -> Effect {
-    let scope = Scope::trial(&state.branch, trial);
-    Effect::builtin(format!("t{trial}/{path}"), scope, request)
+fn builtin(state: &State, path: EffectPath, request: Value) -> Effect {
+    let scope = Scope::trial(&state.branch, path.trial);
+    Effect::builtin(path.to_string(), scope, request)
 }
 
-fn measure(state: &State, trial: u64, path: &str, arm: Arm, tree: &str) -> Effect {
+fn measure(state: &State, path: EffectPath, arm: Arm, tree: &str) -> Effect {
     Effect {
-        id: EffectId::new(format!("t{trial}/{path}")),
+        id: path.into(),
         role: Role::Experiment,
-        scope: Scope::trial(&state.branch, trial),
+        scope: Scope::trial(&state.branch, path.trial),
         after: None,
         request: json!({"arm": arm, "tree": tree}),
-        ceiling: Ceiling::time(Some(state.settings.run_limit_us)),
+        ceiling: Ceiling::time(Some(state.settings.measurement_limit_us)),
         on_unknown: state.settings.on_unknown_experiment,
         booking: Booking::EachAttempt,
     }

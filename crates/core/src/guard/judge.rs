@@ -169,7 +169,7 @@ fn breached(
     incumbent: Option<Real>,
     baseline: Option<Real>,
 ) -> impl Iterator<Item = BreachKind> {
-    let rules = guard.rules();
+    let rules = guard.limits();
     let moves = [
         (
             Direction::Rise,

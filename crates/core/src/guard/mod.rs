@@ -8,6 +8,7 @@
 //! it chooses which value to judge (a first draw, or a mean).
 
 mod judge;
+mod limits;
 mod rule;
 mod tolerance;
 
@@ -17,5 +18,6 @@ mod tests;
 pub use judge::{
     Breach, BreachKind, Direction, GuardOutcome, GuardVerdict, MissingValue, Reference, judge,
 };
-pub use rule::{Guard, GuardError, Rules};
+pub use limits::{GUARD_LIMITS, GuardSpec};
+pub use rule::{Guard, GuardError};
 pub use tolerance::{Tolerance, ToleranceError};

@@ -45,11 +45,26 @@ pub mod kind {
     pub const OPERATOR_ACT: &str = "operator.act";
     /// Given: a person's word that nothing follows from, a tag or a remark; also after the end.
     pub const OPERATOR_NOTED: &str = "operator.noted";
-}
 
-/// The reason with which the next holder of a run ends the invocation of one that died. What passed
-/// since that one's last word is nobody's time.
-pub const HOST_DIED: &str = "host_died";
+    /// All of them.
+    pub const ALL: [&str; 15] = [
+        RUN_STARTED,
+        RUN_ENDED,
+        INVOCATION_BEGUN,
+        INVOCATION_ENDED,
+        EFFECT_ANNOUNCED,
+        EFFECT_SETTLED,
+        EFFECT_ABANDONED,
+        EFFECT_UNKNOWN,
+        EFFECT_LOST,
+        EFFECT_REFUSED,
+        CLOCK_REACHED,
+        CLOCK_EXHAUSTED,
+        LIMITS_SET,
+        OPERATOR_ACT,
+        OPERATOR_NOTED,
+    ];
+}
 
 /// The operator's act that says what to do about an effect whose outcome is unknown.
 pub const ACT_RESOLVE: &str = "unknown.resolve";
@@ -230,6 +245,35 @@ pub struct RunEnded {
     pub ending: Ending,
 }
 
+/// What a person says about an effect whose outcome is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// It is done again: same idempotency key, next attempt.
+    Retry,
+    /// It counts as failed.
+    Fail,
+}
+
+impl Resolution {
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Fail => RESOLVED_AS_FAILED,
+        }
+    }
+
+    /// The act that says so about `effect`.
+    pub fn act(self, effect: &EffectId) -> OperatorAct {
+        OperatorAct {
+            act: ACT_RESOLVE.to_owned(),
+            arguments: serde_json::json!({"effect": effect, "as": self.name()}),
+        }
+    }
+}
+
+const RESOLVED_AS_FAILED: &str = "fail";
+
 /// The effect that an [`ACT_RESOLVE`] is about.
 pub fn resolved_effect(act: &OperatorAct) -> Option<EffectId> {
     act.arguments
@@ -240,7 +284,7 @@ pub fn resolved_effect(act: &OperatorAct) -> Option<EffectId> {
 
 /// Whether an [`ACT_RESOLVE`] says that the effect counts as failed.
 pub fn resolved_as_failed(act: &OperatorAct) -> bool {
-    act.arguments.get("as").and_then(Value::as_str) == Some("fail")
+    act.arguments.get("as").and_then(Value::as_str) == Some(RESOLVED_AS_FAILED)
 }
 
 /// The typed body of an event.

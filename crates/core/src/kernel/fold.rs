@@ -4,13 +4,14 @@ use crate::budget::Account;
 use crate::canonical::to_canonical;
 use crate::digest::Digest;
 use crate::effect::{Booking, Settlement};
+use crate::ending::Reason;
 use crate::event::Event;
 use crate::ids::EffectId;
 use crate::machine::Misfit;
 use crate::usage::Usage;
 
 use super::bodies::{
-    ACT_RESOLVE, ClockExhausted, EffectAbandoned, EffectAnnounced, HOST_DIED, InvocationBegun,
+    ACT_RESOLVE, ClockExhausted, EffectAbandoned, EffectAnnounced, InvocationBegun,
     InvocationEnded, LimitsSet, OperatorAct, RunEnded, RunStarted, body, kind, resolved_as_failed,
     resolved_effect,
 };
@@ -73,10 +74,11 @@ impl Kernel {
     }
 
     /// How far the wall clock runs up to `event`. Nobody knows when a host died that left its
-    /// invocation open.
+    /// invocation open: what passed since its last word is nobody's time.
     fn passed_us(&self, event: &Event) -> u64 {
         let died = event.kind == kind::INVOCATION_ENDED
-            && body::<InvocationEnded>(event).is_ok_and(|ended| ended.ending.reason == HOST_DIED);
+            && body::<InvocationEnded>(event)
+                .is_ok_and(|ended| ended.ending.known() == Some(Reason::HostDied));
         if self.clock_runs() && !died {
             event.time.since(self.last_time)
         } else {

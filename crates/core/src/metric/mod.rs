@@ -13,7 +13,6 @@
 mod json;
 mod line;
 mod name;
-mod near;
 mod readings;
 mod real;
 mod refusal;
@@ -25,7 +24,6 @@ mod value;
 mod tests;
 
 pub use name::{MetricName, NameError};
-pub use near::near_names;
 pub use readings::{Precedence, Reading, Readings, combine, from_result_file, unreadable_file};
 pub use real::{Real, RealError};
 pub use refusal::Refusal;

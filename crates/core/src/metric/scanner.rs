@@ -5,12 +5,14 @@ use std::collections::BTreeSet;
 use super::json::{MemberValue, Progress, TopLevel};
 use super::line::{Continues, Line, LineSplitter};
 use super::name::MetricName;
-use super::near::NearMisses;
 use super::readings::{Reading, Readings};
 use super::refusal::{Refusal, fits_quote, quote};
 use super::tally::{Form, Mention, Tally};
 use super::value::Parsed;
+use crate::near::NearMisses;
 
+/// How many near names a refusal lists.
+const NEAR_MAX: usize = 5;
 /// Longer lines are not looked at for hints.
 const HINT_LINE_BYTES: usize = 1024;
 /// So many different keys are compared with the names asked for; output that holds more is data.
@@ -246,7 +248,7 @@ impl Collector {
         let strict = self.strict;
         let reading = |entry: Entry| {
             let missing = Refusal::Missing {
-                near: entry.near.answer(),
+                near: entry.near.nearest(NEAR_MAX),
                 within: (!entry.within.is_empty()).then(|| quote(&entry.within)),
             };
             (

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::metric::MetricName;
+use crate::guard::GuardSpec;
+use crate::metric::{MetricName, Real};
 use crate::role::OnUnknown;
 
-use super::decimal::Decimal;
 use super::experiment::{
     BudgetSpec, EXPERIMENT_SCHEMA, EnvPolicy, ExperimentSpec, Goal, OnUnknownSpec, RuleSpec,
 };
 use super::file::is_plain_name;
-use super::guard::GuardSpec;
 use super::overlap::overlap_faults;
 use super::paths::{relative_path_fault, sorted};
 use super::pattern::Pattern;
@@ -237,7 +236,7 @@ impl Builder<'_> {
         number.unwrap_or_default()
     }
 
-    fn number(&self, key: &str) -> Option<Decimal> {
+    fn number(&self, key: &str) -> Option<Real> {
         match self.resolved.value(key) {
             Some(Value::Number(number)) => Some(*number),
             _ => None,
@@ -261,7 +260,7 @@ impl Builder<'_> {
             );
         }
         RuleSpec::Threshold {
-            min_delta: min_delta.unwrap_or_default(),
+            min_delta: min_delta.unwrap_or(Real::ZERO),
             confirm: self.switch("confirm"),
         }
     }

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::Limits;
+use crate::guard::GuardSpec;
+use crate::metric::Real;
 use crate::role::OnUnknown;
 
-use super::decimal::Decimal;
 use super::file::SPEC_FILE_NAME;
-use super::guard::GuardSpec;
 use super::pattern::Pattern;
 use super::pattern_set::PatternSet;
 use super::units::Money;
@@ -55,7 +56,7 @@ pub enum RuleSpec {
     /// Its value beats the incumbent's by more than `min_delta`; the worse of two with `confirm`.
     Threshold {
         /// The improvement to exceed, in the metric's unit.
-        min_delta: Decimal,
+        min_delta: Real,
         /// Measure again before keeping.
         confirm: bool,
     },
@@ -87,7 +88,7 @@ pub struct OnUnknownSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BudgetSpec {
-    /// Proposals and measurements.
+    /// Proposals.
     pub steps: Option<u64>,
     /// Time of its commands together, in microseconds.
     pub time_us: Option<u64>,
@@ -95,6 +96,19 @@ pub struct BudgetSpec {
     pub tokens: Option<u64>,
     /// Money.
     pub money: Option<Money>,
+}
+
+impl BudgetSpec {
+    /// The limits of a run.
+    pub fn limits(&self) -> Limits {
+        Limits {
+            steps: self.steps,
+            time_us: self.time_us,
+            tokens: self.tokens,
+            money_micros: self.money.as_ref().map(|money| money.micros),
+            wall_us: None,
+        }
+    }
 }
 
 /// An experiment loop, complete and checked.
@@ -148,7 +162,7 @@ pub struct ExperimentSpec {
     /// How candidates are judged.
     pub rule: RuleSpec,
     /// End the run at this value.
-    pub target: Option<Decimal>,
+    pub target: Option<Real>,
     /// The most trials of one invocation.
     pub trials: Option<u64>,
     /// The longest an invocation may last, in microseconds.

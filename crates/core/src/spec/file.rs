@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::guard::{GUARD_LIMITS, GuardSpec};
-use super::near::{did_you_mean, near_misses};
+use crate::guard::{GUARD_LIMITS, GuardSpec};
+use crate::near::{did_you_mean, near_misses};
+
 use super::problem::{Origin, Problem, Problems, unless};
 use super::resolve::Located;
 use super::setting::Setting;

@@ -10,13 +10,10 @@
 //! Every setting is declared once, in [`SETTINGS`]; [`configuration_markdown`] is its reference.
 
 mod build;
-mod decimal;
 pub mod detect;
 mod drift;
 mod experiment;
 mod file;
-mod guard;
-mod near;
 mod overlap;
 mod paths;
 mod pattern;
@@ -31,16 +28,15 @@ mod tests;
 mod units;
 mod value;
 
+pub use crate::guard::{GUARD_LIMITS, GuardSpec, Tolerance};
+pub use crate::near::{did_you_mean, near_misses};
 pub use build::Purpose;
-pub use decimal::{Decimal, NotANumber, Tolerance};
 pub use drift::{Drift, FieldChange};
 pub use experiment::{
     BASIC_ENVIRONMENT, BudgetSpec, EXPERIMENT_SCHEMA, EnvPolicy, ExperimentSpec, Goal,
     OnUnknownSpec, RuleSpec,
 };
 pub use file::{LoopEntry, LoopFile, SPEC_FILE_NAME, is_plain_name};
-pub use guard::{GUARD_LIMITS, GuardSpec};
-pub use near::{did_you_mean, near_misses};
 pub use pattern::{Pattern, PatternError};
 pub use pattern_set::{PatternSet, Unmatched};
 pub use problem::{Origin, Problem, Problems};
@@ -49,9 +45,9 @@ pub use resolve::{
     DEFAULT_LOOP_NAME, ENV_PREFIX, Flags, Layers, Located, Resolved, Row, render_rows, resolve,
 };
 pub use setting::{Class, Setting};
-pub use table::{SETTINGS, setting, setting_by_env, setting_by_flag};
+pub use table::{SETTINGS, budget_setting, setting, setting_by_env, setting_by_flag};
 pub use units::{
-    INTEGER_MAX, Money, UnitError, format_duration_us, format_size_bytes, parse_duration_us,
-    parse_size_bytes,
+    INTEGER_MAX, Money, UnitError, format_duration_us, format_micros, format_size_bytes,
+    parse_duration_us, parse_size_bytes,
 };
 pub use value::{Value, ValueType};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::near::near_misses;
+use crate::near::near_misses;
+
 use super::pattern::{Pattern, names_of, within};
 
 /// Suggestions given for one pattern at most.

@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::guard::GuardSpec;
+use crate::near::{did_you_mean, near_misses};
+
 use super::experiment::ExperimentSpec;
 use super::file::LoopEntry;
-use super::guard::GuardSpec;
-use super::near::{did_you_mean, near_misses};
 use super::problem::{Origin, Problem, Problems, unless};
 use super::setting::Setting;
 use super::table::{SETTINGS, setting_by_env, setting_by_flag};

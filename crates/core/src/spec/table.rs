@@ -5,6 +5,7 @@
 
 use super::setting::{Class, Setting};
 use super::value::ValueType;
+use crate::usage::Dimension;
 
 const GOALS: &[(&str, &str)] = &[
     ("min", "minimize"),
@@ -309,7 +310,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Count,
         None,
         Class::Free,
-        "The most measurements and proposals over the loop's whole life.",
+        "The most proposals over the loop's whole life; measurements, baselines and retries don't \
+         count.",
         "500",
     ),
     by_both(
@@ -329,7 +331,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Count,
         None,
         Class::Free,
-        "The most model tokens over the loop's whole life.",
+        "The most model tokens over the loop's whole life. Refused in this release: nothing can say \
+         yet how many a proposal used.",
         "2000000",
     ),
     by_both(
@@ -339,7 +342,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Money,
         None,
         Class::Free,
-        "The most money over the loop's whole life.",
+        "The most money over the loop's whole life. Refused in this release: nothing can say yet \
+         what a proposal cost.",
         "\"12.50 USD\"",
     ),
     by_flag(
@@ -377,7 +381,7 @@ pub const SETTINGS: &[Setting] = &[
         Some("retry"),
         Class::Free,
         "What to do about a proposal whose outcome was lost in a crash: do it again, ask a \
-         person, or let the trial fail.",
+         person (the run ends and waits for `loopwright resume --unknown`), or let the trial fail.",
         "\"retry\"",
     ),
     file_only(
@@ -393,7 +397,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Choice(ON_UNKNOWN),
         Some("retry"),
         Class::Free,
-        "The same for the setup command.",
+        "The same for the setup command, which is a part of the measurement: of the two settings \
+         the more careful one holds (asking before failing before doing it again).",
         "\"retry\"",
     ),
 ];
@@ -412,6 +417,18 @@ pub fn setting(key: &str) -> Option<&'static Setting> {
             .iter()
             .find(|setting| setting.is_table() && setting.key == table)
     })
+}
+
+/// The setting that limits one dimension of a loop's budget.
+pub fn budget_setting(dimension: Dimension) -> Option<&'static Setting> {
+    match dimension {
+        Dimension::Steps => setting("budget.steps"),
+        Dimension::Time => setting("budget.time"),
+        Dimension::Tokens => setting("budget.tokens"),
+        Dimension::Money => setting("budget.money"),
+        // An invocation's wall clock is no budget; the run's has no setting in an experiment loop.
+        Dimension::Wall => None,
+    }
 }
 
 /// The setting a flag (with its dashes) stands for.

@@ -174,15 +174,15 @@ impl FromStr for Money {
 
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let decimals = format!("{:06}", self.micros % 1_000_000);
-        let trimmed = decimals.trim_end_matches('0');
-        write!(
-            f,
-            "{}.{trimmed:0<2} {}",
-            self.micros / 1_000_000,
-            self.currency
-        )
+        write!(f, "{} {}", format_micros(self.micros), self.currency)
     }
+}
+
+/// Writes millionths of a currency's unit: `12.50`.
+pub fn format_micros(micros: u64) -> String {
+    let decimals = format!("{:06}", micros % 1_000_000);
+    let trimmed = decimals.trim_end_matches('0');
+    format!("{}.{trimmed:0<2}", micros / 1_000_000)
 }
 
 /// `digits[.digits]` times `unit`, exactly, or nothing.

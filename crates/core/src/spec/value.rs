@@ -5,9 +5,10 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use super::decimal::Decimal;
-use super::guard::GuardSpec;
-use super::near::{did_you_mean, near_misses};
+use crate::guard::GuardSpec;
+use crate::metric::Real;
+use crate::near::{did_you_mean, near_misses};
+
 use super::units::{
     INTEGER_MAX, Money, format_duration_us, format_size_bytes, parse_duration_us, parse_size_bytes,
 };
@@ -51,7 +52,7 @@ pub enum Value {
     /// A whole number.
     Count(u64),
     /// A finite number.
-    Number(Decimal),
+    Number(Real),
     /// Microseconds.
     DurationUs(u64),
     /// Bytes.
@@ -145,7 +146,7 @@ impl Value {
                     }
                 })?)
             }
-            ValueType::Number => Self::Number(text.parse().map_err(display)?),
+            ValueType::Number => Self::Number(text.trim().parse().map_err(display)?),
             ValueType::Duration => Self::DurationUs(parse_duration_us(text).map_err(display)?),
             ValueType::Size => Self::Bytes(parse_size_bytes(text).map_err(display)?),
             ValueType::Money => Self::Money(text.parse().map_err(display)?),

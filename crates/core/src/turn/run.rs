@@ -5,6 +5,7 @@ use crate::event::Event;
 use crate::ids::{EffectId, RunId};
 use crate::kernel::{self, Kernel, kind};
 use crate::machine::{Machine, Status};
+use crate::role::OnUnknown;
 use crate::time::Micros;
 
 use super::TurnError;
@@ -78,6 +79,20 @@ impl<M: Machine> Run<M> {
         unknown
             .iter()
             .find(|id| wanted.iter().any(|effect| effect.id == **id))
+    }
+
+    /// The effects of unknown outcome that a person is asked about, or will be as soon as somebody
+    /// takes up the run: those whose host died with them in flight.
+    pub fn asks_about(&self) -> Vec<EffectId> {
+        let is_past = |effect: &EffectId| {
+            let state = self.state.as_ref();
+            state.is_some_and(|state| M::is_past(state, effect))
+        };
+        let asked = self.kernel.unknown.iter().filter(|id| !is_past(id));
+        let lost = self.kernel.in_flight.iter().filter(|(_, flight)| {
+            !flight.is_question() && flight.announcement.on_unknown == OnUnknown::Ask
+        });
+        asked.chain(lost.map(|(id, _)| id)).cloned().collect()
     }
 
     /// When the run is to be woken, while an invocation is open: for the machine, or because the

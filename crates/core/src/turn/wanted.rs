@@ -3,6 +3,7 @@
 
 use crate::budget::{Admission, OverBudget};
 use crate::effect::{Announced, Effect};
+use crate::ending::Reason;
 use crate::event::{Event, Scope};
 use crate::ids::EffectId;
 use crate::kernel::{
@@ -155,7 +156,9 @@ impl<M: Machine> Turn<'_, M> {
         let (ending, for_good) = match self.run.status() {
             Some(Status::Idle(ending)) => (ending, false),
             Some(Status::Ended(ending)) => (ending, true),
-            Some(Status::Waiting { question }) => (Ending::new("waiting", question), false),
+            Some(Status::Waiting { question }) => {
+                (Ending::because(Reason::Waiting, question), false)
+            }
             Some(Status::Working) | None => return Ok(()),
         };
         if for_good {

@@ -1,7 +1,10 @@
 //! How an invocation ends: caps, budgets, failures, and what the next one finds.
 
+use loopwright_core::budget::Limits;
 use loopwright_core::experiment::Mode;
 use loopwright_core::experiment::results::{Ended, Measured};
+use loopwright_core::kernel::{LimitsSet, kind as kernel_kind};
+use loopwright_core::turn::Given;
 use serde_json::json;
 
 use crate::scenario::scenarios;
@@ -146,6 +149,45 @@ scenarios! {
         let mut bench = Bench::new(specification_with(changes));
         bench.begin(|_| {}).measure(10.0).propose("a").ended("budget");
         assert_eq!(bench.state().trial.as_ref().unwrap().number, 1);
+        bench
+    }
+
+    /// A measurement may need as long as its setup and its command together.
+    fn a_setup_counts_into_the_worst_case_of_a_measurement() {
+        let budget = json!({"steps": null, "time_us": 120_000_000, "tokens": null, "money": null});
+        let changes = |setup_limit_us: u64| json!({
+            "budget": budget, "setup": "sh setup.sh", "setup_limit_us": setup_limit_us,
+        });
+        let mut fits = Bench::new(specification_with(changes(60_000_000)));
+        fits.begin(|_| {});
+        assert_eq!(fits.bodies("effect.announced")[0]["ceiling"]["time_us"], 120_000_000);
+        let mut bench = Bench::new(specification_with(changes(60_000_001)));
+        bench.begin(|_| {}).ended("budget");
+        let words = bench.bodies("invocation.ended").pop().unwrap();
+        let words = words["ending"]["words"].as_str().unwrap();
+        assert!(words.contains("has 2m left of 2m, and t0/measure/incumbent/1 may need"), "{words}");
+        bench
+    }
+
+    /// A later invocation may raise what an earlier one used up.
+    fn a_raised_budget_goes_on() {
+        let budget = |steps: u64| json!({"steps": steps, "time_us": null, "tokens": null, "money": null});
+        let mut bench = Bench::new(specification_with(json!({"budget": budget(1)})));
+        bench.begin(|_| {}).measure(10.0).propose("a").measure(11.0).ended("budget");
+        let limits = LimitsSet { limits: Limits { steps: Some(2), ..Limits::default() } };
+        bench.turn(vec![Given::new(kernel_kind::LIMITS_SET, &limits)]);
+        bench.begin(|_| {}).propose("b").measure(9.0).commit("k1").ended("budget");
+        assert_eq!(bench.outcomes(), ["kept", "reverted", "kept"]);
+        bench
+    }
+
+    /// What a proposal used is unknown here, so a limit of tokens can't be said to hold after one.
+    fn an_unknown_amount_of_tokens_refuses_the_next_proposal() {
+        let budget = json!({"steps": null, "time_us": null, "tokens": 1_000_000, "money": null});
+        let mut bench = Bench::new(specification_with(json!({"budget": budget})));
+        bench.begin(|_| {}).measure(10.0).propose("a").measure(11.0).ended("budget");
+        assert_eq!(bench.bodies("effect.refused").pop().unwrap()["over"]["unknown"], 1);
+        assert_eq!(bench.outcomes(), ["kept", "reverted"]);
         bench
     }
 

@@ -216,6 +216,24 @@ scenarios! {
         bench
     }
 
+    /// Who takes up a run whose host died knows whom it will ask about before it has asked.
+    fn what_will_be_asked_about_is_known_before_it_is_asked() {
+        let mut bench = undisturbed(true, "ask");
+        settle(&mut bench);
+        let asked = |bench: &Bench| -> Vec<String> {
+            bench.run.asks_about().iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(asked(&bench), ["t1/propose"]);
+        bench.begin(|_| {}).ended("waiting");
+        assert_eq!(asked(&bench), ["t1/propose"]);
+        bench.resolve("t1/propose", "fail");
+        assert!(asked(&bench).is_empty());
+        let mut quiet = undisturbed(true, "retry");
+        settle(&mut quiet);
+        assert!(asked(&quiet).is_empty());
+        bench
+    }
+
     /// Said about the confirming run: it must not be wanted again under the same attempt.
     fn somebody_is_asked_about_a_lost_confirming_run_and_says_failed() {
         let mut bench = undisturbed(true, "ask");

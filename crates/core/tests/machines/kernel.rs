@@ -217,10 +217,14 @@ fn an_effect_of_unknown_outcome_waits_for_a_word() {
             table.run.kernel.last_ending.as_ref().unwrap().reason,
             "waiting"
         );
-        table.turn(vec![act(
-            kernel::ACT_RESOLVE,
-            json!({"effect": "a", "as": word}),
-        )]);
+        let said = act(kernel::ACT_RESOLVE, json!({"effect": "a", "as": word}));
+        let resolution = match word {
+            "retry" => kernel::Resolution::Retry,
+            _ => kernel::Resolution::Fail,
+        };
+        let typed = resolution.act(&EffectId::new("a"));
+        assert_eq!(said.body, serde_json::to_value(typed).unwrap());
+        table.turn(vec![said]);
         assert_eq!(announced(&table.turn(vec![begun(3)])), next);
         table.verify();
     }

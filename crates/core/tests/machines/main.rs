@@ -7,6 +7,7 @@ mod clock;
 mod coverage;
 mod draining;
 mod endings;
+mod foreign;
 mod guards;
 mod histories;
 mod interruptions;

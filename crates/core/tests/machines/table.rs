@@ -2,9 +2,10 @@
 
 use loopwright_core::budget::{Ceiling, Limits};
 use loopwright_core::effect::Settlement;
+use loopwright_core::ending::Reason;
 use loopwright_core::ids::{EffectId, LoopName, RunId};
 use loopwright_core::kernel::{
-    self, AbandonedWhy, EffectAbandoned, EndedBy, InvocationBegun, InvocationEnded, LimitsSet,
+    AbandonedWhy, EffectAbandoned, EndedBy, InvocationBegun, InvocationEnded, LimitsSet,
     OperatorAct, RunStarted, kind,
 };
 use loopwright_core::machine::{Ending, Machine};
@@ -159,7 +160,7 @@ pub fn answer(id: &str, attempt: u32, result: Value) -> Given {
 
 /// A death as the next holder records it.
 pub fn host_died(invocation: u64) -> Given {
-    let ending = Ending::new(kernel::HOST_DIED, "its host died");
+    let ending = Ending::because(Reason::HostDied, "its host died");
     let body = InvocationEnded {
         invocation,
         by: EndedBy::Host,

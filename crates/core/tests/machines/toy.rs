@@ -83,6 +83,8 @@ impl Machine for Toy {
     type State = Wants;
     const KIND: &str = "toy";
     const VERSION: u32 = 1;
+    const KINDS: &[&str] = &["toy.done", "toy.lost"];
+    const POLICIES: &[&str] = &["toy/1"];
 
     fn start(specification: &Value) -> Result<Wants, String> {
         let stubborn = specification["stubborn"]

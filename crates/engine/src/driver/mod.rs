@@ -9,9 +9,10 @@
 
 mod doors;
 
+use loopwright_core::ending::Reason;
 use loopwright_core::ids::EffectId;
 use loopwright_core::kernel::{
-    AbandonedWhy, EffectAbandoned, EndedBy, HOST_DIED, InvocationBegun, InvocationEnded, kind,
+    AbandonedWhy, EffectAbandoned, EndedBy, InvocationBegun, InvocationEnded, kind,
 };
 use loopwright_core::machine::{Ending, Machine, Status};
 use loopwright_core::role::{OnUnknown, Role};
@@ -65,15 +66,17 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
 
     /// One invocation from beginning to end.
     pub fn invoke(&mut self, caps: serde_json::Value) -> Result<Driven, DriveError> {
-        self.invoke_with(Vec::new(), caps)
+        self.invoke_with(Vec::new(), caps, Vec::new())
     }
 
-    /// The same with what is recorded in one batch with its beginning: the start of a new run, so
-    /// that there never is a run that nobody ever invoked.
+    /// The same with what is recorded in one batch with its beginning: before it the start of a
+    /// new run (so that there never is a run that nobody ever invoked), after it what a person says
+    /// that belongs to it.
     pub fn invoke_with(
         &mut self,
         first: Vec<Given>,
         caps: serde_json::Value,
+        then: Vec<Given>,
     ) -> Result<Driven, DriveError> {
         if let Some(ending) = &self.run.kernel.ended {
             return Err(DriveError::Ended(ending.clone()));
@@ -91,7 +94,8 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             kind::INVOCATION_BEGUN,
             &InvocationBegun { invocation, caps },
         );
-        let outcome = self.turn(first.into_iter().chain([begun]).collect())?;
+        let given = first.into_iter().chain([begun]).chain(then).collect();
+        let outcome = self.turn(given)?;
         self.act(outcome);
         while self.run.kernel.invocation.is_some() {
             let deadline = self.run.deadline();
@@ -99,7 +103,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                 Happening::Interrupt { haste, by } => {
                     self.interrupt(
                         haste,
-                        Ending::new("interrupted", format!("interrupted by {by}")),
+                        Ending::because(Reason::Interrupted, format!("interrupted by {by}")),
                     )?;
                 }
                 Happening::Broken { why } => return Err(self.give_up(why)),
@@ -122,7 +126,8 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             Some(Status::Waiting { question }) => Some(question),
             _ => None,
         };
-        let ending = ending.unwrap_or_else(|| Ending::new("finished", "nothing was left to do"));
+        let ending =
+            ending.unwrap_or_else(|| Ending::because(Reason::Finished, "nothing was left to do"));
         Ok(Driven { ending, waiting })
     }
 
@@ -153,7 +158,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             });
         }
         if let Some(open) = self.run.kernel.invocation {
-            let ending = Ending::new(HOST_DIED, "its host died");
+            let ending = Ending::because(Reason::HostDied, "its host died");
             given.insert(0, ended_by_host(open.number, ending));
         }
         if !given.is_empty() {
@@ -209,7 +214,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
     fn give_up(&mut self, why: String) -> DriveError {
         self.stop_all(Haste::AtOnce);
         let number = self.run.kernel.invocation.map_or(0, |open| open.number);
-        let ended = ended_by_host(number, Ending::new("host_failed", why.clone()));
+        let ended = ended_by_host(number, Ending::because(Reason::HostFailed, why.clone()));
         match self.turn(vec![ended]) {
             Ok(_) => DriveError::Host(why),
             // That is why it couldn't, and says it better.

@@ -249,7 +249,7 @@ fn record(
     mut arguments: Value,
 ) -> Result<(), EngineError> {
     let values = known_secrets().scrub_json(&mut arguments) as u64;
-    let mut run: Run<Experiment> = loopwright_record::load(store, run)?;
+    let mut run: Run<Experiment> = loopwright_record::load_to_drive(store, run)?;
     let act = OperatorAct {
         act: act.to_owned(),
         arguments,

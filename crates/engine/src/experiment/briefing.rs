@@ -7,7 +7,7 @@ use loopwright_core::experiment::Outcome;
 use loopwright_core::experiment::brief::Brief;
 use loopwright_core::ids::BranchName;
 use loopwright_core::metric::Real;
-use loopwright_core::spec::{Decimal, RuleSpec};
+use loopwright_core::spec::RuleSpec;
 use loopwright_core::time::Micros;
 
 use crate::error::EngineError;
@@ -67,7 +67,7 @@ impl Workshop {
 
 fn rule_words(rule: &RuleSpec) -> String {
     let RuleSpec::Threshold { min_delta, confirm } = rule;
-    let by = |delta: &Decimal| match delta.get() {
+    let by = |delta: &Real| match delta.get() {
         0.0 => String::new(),
         _ => format!(" by more than {delta}"),
     };

@@ -95,6 +95,9 @@ pub fn check_loop(project: &Project, spec: &ExperimentSpec, workdir: &str) -> Ve
         ),
         Err(error) => Finding::of_error("commands", &error),
     });
+    if let Err(error) = preflight::check_budget(spec) {
+        findings.push(Finding::of_error("budget", &error));
+    }
     if !spec.link.is_empty() {
         findings.push(match InputLink::resolve(&project.user.top, &spec.link) {
             Ok(links) => Finding::new("links", Level::Fine, format!("{} found", links.len())),

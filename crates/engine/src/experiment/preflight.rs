@@ -13,6 +13,31 @@ use crate::error::EngineError;
 /// How many paths are named in a notice.
 const NAMED_MAX: usize = 8;
 
+/// Refuses limits that nobody could keep: while no proposer can say what it used, the first proposal
+/// would already make them meaningless.
+pub fn check_budget(spec: &ExperimentSpec) -> Result<(), EngineError> {
+    let budget = &spec.budget;
+    let set = [
+        ("budget.tokens", budget.tokens.is_some()),
+        ("budget.money", budget.money.is_some()),
+    ];
+    let set: Vec<&str> = set
+        .iter()
+        .filter(|(_, is)| *is)
+        .map(|(key, _)| *key)
+        .collect();
+    if set.is_empty() {
+        return Ok(());
+    }
+    Err(EngineError::refused_with(
+        format!(
+            "{} can't be kept: in this release nothing can say how much a proposal used",
+            set.join(" and ")
+        ),
+        "leave it out, and limit proposals or time instead: --budget-steps N, --budget-time TIME",
+    ))
+}
+
 /// Refuses protect patterns that match nothing, each by name.
 pub fn check_protect(spec: &ExperimentSpec, listing: &TreeListing) -> Result<(), EngineError> {
     let paths = listing.keys().map(RepoPath::as_bytes);

@@ -3,7 +3,7 @@
 use loopwright_core::event::Event;
 use loopwright_core::experiment::{Caps, Decided, kind};
 use loopwright_core::ids::{LoopName, RunId};
-use loopwright_core::kernel;
+use loopwright_core::kernel::{self, Resolution};
 use loopwright_core::machine::Ending;
 use loopwright_core::spec::ExperimentSpec;
 use loopwright_exec::Supervisor;
@@ -38,6 +38,8 @@ pub struct Request {
     pub force: bool,
     /// What is to be said once it is sure that the run can be driven.
     pub notices: Vec<String>,
+    /// What is said about effects whose outcome is unknown, where the run waits for that.
+    pub unknown: Option<Resolution>,
     /// Starts supervisors.
     pub supervisor: Supervisor,
 }

@@ -6,7 +6,6 @@
 //! refused is refused before the first effect; then the person is told what the run will be like, and
 //! only then does the driver begin.
 
-use loopwright_core::budget::Limits;
 use loopwright_core::experiment::state::Origin;
 use loopwright_core::experiment::{
     Caps, Experiment, HarnessStart, Mode, Outcome, RetryOf, Settings,
@@ -58,6 +57,7 @@ impl Session {
         happenings: Happenings,
         watcher: &mut dyn Watcher,
     ) -> Result<SessionReport, EngineError> {
+        preflight::check_budget(&request.spec)?;
         let refuse = |error: &dyn std::fmt::Display| EngineError::refused(error.to_string());
         let loop_name = LoopName::new(&request.spec.name).map_err(|error| refuse(&error))?;
         let store = Store::open(&project.store, OpenMode::Create)?;
@@ -204,10 +204,11 @@ impl Session {
     ) -> Result<SessionReport, EngineError> {
         let run_id = claim.run;
         let mut run: Run<Experiment> = match self.store.run(&run_id)? {
-            Some(_) => loopwright_record::load(&self.store, &run_id)?,
+            Some(_) => loopwright_record::load_to_drive(&self.store, &run_id)?,
             None => Run::new(run_id.clone()),
         };
-        let started = run.state.is_some();
+        let first = self.recorded_first(&run, watcher)?;
+        let then = self.said_of_unknown(&run)?;
         self.check_in_place(&run)?;
         self.say_left_out(&run, watcher)?;
         let harness = self.harness_start(&run)?;
@@ -222,18 +223,9 @@ impl Session {
         let mut hands = WorkerHands::new(happenings, Box::new(workshop), renew)
             .map_err(EngineError::io("start the worker"))?;
         let mut committer = Starting::new(&mut self.store, claim.start);
-        let mut first = Vec::new();
-        if !started {
-            let started = run_started(&self.request.spec, &self.loop_name)?;
-            first.push(Given::new(kernel::kind::RUN_STARTED, &started));
-        } else if run.kernel.account.limits != limits(&self.request.spec) {
-            let limits = limits(&self.request.spec);
-            let set = kernel::LimitsSet { limits };
-            first.push(Given::new(kernel::kind::LIMITS_SET, &set));
-        }
-        let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, false);
+        let mut driver = Driver::new(&mut run, &mut hands, &mut committer, watcher, epoch, true);
         let caps = serde_json::to_value(caps).expect("BUG: caps are plain data");
-        let driven = driver.invoke_with(first, caps);
+        let driven = driver.invoke_with(first, caps, then);
         drop(committer);
         if driven.is_ok() {
             // While the lease is ours. What can't be removed is empty and harms nobody.
@@ -255,6 +247,46 @@ impl Session {
             ending: driven.ending,
             waiting: driven.waiting,
         })
+    }
+
+    /// What is recorded with the invocation's beginning: the start of a new run, or the limits that
+    /// are others from now on.
+    fn recorded_first(
+        &self,
+        run: &Run<Experiment>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<Vec<Given>, EngineError> {
+        let spec = &self.request.spec;
+        if run.state.is_none() {
+            let started = run_started(spec, &self.loop_name)?;
+            return Ok(vec![Given::new(kernel::kind::RUN_STARTED, &started)]);
+        }
+        let limits = spec.budget.limits();
+        let changes = run.kernel.account.limits.changes(limits);
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        watcher.notice(&format!("the loop's budget: {}", changes.join(", ")));
+        let set = kernel::LimitsSet { limits };
+        Ok(vec![Given::new(kernel::kind::LIMITS_SET, &set)])
+    }
+
+    /// What a person says about effects whose outcome is unknown: of all that are asked about, of
+    /// which there is at most one.
+    fn said_of_unknown(&self, run: &Run<Experiment>) -> Result<Vec<Given>, EngineError> {
+        let Some(resolution) = self.request.unknown else {
+            return Ok(Vec::new());
+        };
+        let asked = run.asks_about();
+        if asked.is_empty() {
+            return Err(EngineError::refused(
+                "nothing waits for an answer: no effect's outcome is unknown and asked about",
+            ));
+        }
+        let acts = asked.iter().map(|effect| resolution.act(effect));
+        Ok(acts
+            .map(|act| Given::new(kernel::kind::OPERATOR_ACT, &act))
+            .collect())
     }
 
     fn harness_start(&mut self, run: &Run<Experiment>) -> Result<HarnessStart, EngineError> {
@@ -349,20 +381,9 @@ fn run_started(spec: &ExperimentSpec, loop_name: &LoopName) -> Result<RunStarted
         machine: Experiment::VERSION,
         policies: vec![settings.rule.policy().to_owned()],
         release: env!("CARGO_PKG_VERSION").to_owned(),
-        limits: limits(spec),
+        limits: spec.budget.limits(),
         parent: None,
         basis: None,
         specification: serde_json::to_value(spec).expect("BUG: a specification is plain data"),
     })
-}
-
-fn limits(spec: &ExperimentSpec) -> Limits {
-    let budget = &spec.budget;
-    Limits {
-        steps: budget.steps,
-        time_us: budget.time_us,
-        tokens: budget.tokens,
-        money_micros: budget.money.as_ref().map(|money| money.micros),
-        wall_us: None,
-    }
 }

@@ -1,6 +1,7 @@
 //! What an invocation still had to do when it was cut off or ended, so that a resumed run comes to
 //! where the undisturbed one would have, and no further.
 
+use loopwright_core::ending::Reason;
 use loopwright_core::experiment::state::Origin;
 use loopwright_core::experiment::{Caps, Decided, Mode, kind};
 use loopwright_core::ids::RunId;
@@ -27,9 +28,12 @@ impl Unfinished {
     /// How it ended, where it has done all it was asked for.
     pub fn done(&self) -> Option<&Ending> {
         let ending = self.ended.as_ref()?;
+        if ending.known() == Some(Reason::Waiting) {
+            return None;
+        }
         match self.purpose {
             Purpose::Run => (self.trials_left == Some(0)).then_some(ending),
-            Purpose::Baseline => (ending.reason == "finished").then_some(ending),
+            Purpose::Baseline => (ending.known() == Some(Reason::Finished)).then_some(ending),
             Purpose::Retry(_) => None,
         }
     }

@@ -13,6 +13,7 @@ use loopwright_core::event::Scrub;
 use loopwright_core::experiment::NAMES_MAX;
 use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::Candidate;
+use loopwright_core::experiment::{EffectPath, Part};
 use loopwright_core::metric::MetricName;
 use loopwright_core::scrub::{self, Secrets};
 use loopwright_core::spec::{ExperimentSpec, PatternSet};
@@ -100,15 +101,12 @@ impl Performer for Workshop {
             let why = error.to_string();
             return Performed::Broken { why };
         }
-        let done = match announced.effect.as_str().split('/').nth(1) {
-            Some("propose") => self.propose(announced, control),
-            Some("measure" | "target") => self.measure(announced, control),
-            Some("keep") => self.keep(announced, control),
-            Some("reapply") => self.reapply(announced),
-            _ => Err(EngineError::refused(format!(
-                "nobody can perform {}",
-                announced.effect
-            ))),
+        let done = match EffectPath::of(&announced.effect).map(|path| path.part) {
+            Ok(Part::Propose) => self.propose(announced, control),
+            Ok(Part::Measure { .. } | Part::Target { .. }) => self.measure(announced, control),
+            Ok(Part::Keep { .. }) => self.keep(announced, control),
+            Ok(Part::Reapply) => self.reapply(announced),
+            Err(not_ours) => Err(EngineError::refused(not_ours.to_string())),
         };
         match done {
             Ok(Done::Result(mut result, usage, scrubbed)) => {

@@ -1,21 +1,26 @@
 //! What an effect of an experiment run is, in words: for status lines and live displays.
 
+use loopwright_core::experiment::rule::Arm;
+use loopwright_core::experiment::{EffectPath, Part};
 use loopwright_core::ids::EffectId;
 
 /// What is done for an effect, as in "trial 7: `words`".
 pub fn effect_words(effect: &EffectId) -> String {
-    let mut parts = effect.as_str().split('/').skip(1);
-    let (part, arm, reading) = (parts.next(), parts.next(), parts.next());
-    match (part, arm, reading) {
-        (Some("propose"), ..) => "proposing".to_owned(),
-        (Some("reapply"), ..) => "bringing the old change to the incumbent".to_owned(),
-        (Some("measure"), Some("candidate"), Some("1")) => "measuring".to_owned(),
-        (Some("measure"), Some("candidate"), Some(_)) => "measuring again".to_owned(),
-        (Some("measure"), ..) => "measuring the incumbent".to_owned(),
-        (Some("target"), ..) => "measuring the incumbent once more for the target".to_owned(),
-        (Some("keep"), ..) => "committing".to_owned(),
-        _ => effect.as_str().to_owned(),
-    }
+    let Ok(EffectPath { part, .. }) = EffectPath::of(effect) else {
+        return effect.to_string();
+    };
+    let words = match part {
+        Part::Propose => "proposing",
+        Part::Reapply => "bringing the old change to the incumbent",
+        Part::Measure { arm, reading } => match (arm, reading) {
+            (Arm::Candidate, 1) => "measuring",
+            (Arm::Candidate, _) => "measuring again",
+            (Arm::Incumbent, _) => "measuring the incumbent",
+        },
+        Part::Target { .. } => "measuring the incumbent once more for the target",
+        Part::Keep { .. } => "committing",
+    };
+    words.to_owned()
 }
 
 #[cfg(test)]

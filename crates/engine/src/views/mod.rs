@@ -15,6 +15,6 @@ pub use history::History;
 pub use lines::{LISTING, loops_of, visit_decisions, visit_lines};
 pub use progress::progress_of;
 pub use row::{More, TrialLine};
-pub use status::{LoopStatus, status_of};
+pub use status::{LoopStatus, refused_by_budget, status_of};
 pub use trials::{CommandRow, TrialRow, trial_row, trial_that_is_there};
 pub use undone::undone_by;

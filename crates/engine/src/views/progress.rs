@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use loopwright_core::experiment::state::Origin;
-use loopwright_core::experiment::{Experiment, Outcome, TargetChecked, kind};
+use loopwright_core::experiment::{EffectPath, Experiment, Outcome, Part, TargetChecked, kind};
 use loopwright_core::ids::RunId;
 use loopwright_core::kernel;
 use loopwright_core::metric::Real;
@@ -101,10 +101,10 @@ fn mark_of(line: &TrialLine<'_>) -> Mark {
 /// What a kept change is: the last line its proposer printed where that is short, as proposers
 /// tend to end with a summary; else the paths.
 fn label_of(row: &TrialRow) -> Option<String> {
-    let proposal = row
-        .commands
-        .iter()
-        .find(|command| command.effect.ends_with("/propose"));
+    let proposal = row.commands.iter().find(|command| {
+        let path = command.effect.parse::<EffectPath>();
+        path.is_ok_and(|path| path.part == Part::Propose)
+    });
     let said = proposal
         .and_then(|command| {
             command

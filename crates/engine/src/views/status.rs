@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use loopwright_core::budget::Account;
+use loopwright_core::budget::{Account, OverBudget};
 use loopwright_core::experiment::{Experiment, Outcome};
 use loopwright_core::ids::{LoopName, RunId};
+use loopwright_core::kernel::{self, EffectRefused};
 use loopwright_core::machine::Ending;
 use loopwright_core::metric::Real;
 use loopwright_core::time::Micros;
 use loopwright_core::turn::Run;
-use loopwright_record::{RunState, Store};
+use loopwright_record::{RunState, Select, Store};
 use serde::Serialize;
 
 use crate::committer::now;
@@ -86,6 +87,16 @@ pub fn status_of(store: &Store, loop_name: &LoopName) -> Result<Option<LoopStatu
         ),
     };
     Ok(Some(of_run(&summary.run, loop_name, run, state, words)))
+}
+
+/// What didn't fit the budget of a run last; none where everything did.
+pub fn refused_by_budget(store: &Store, run: &RunId) -> Result<Option<OverBudget>, EngineError> {
+    let newest = Select::newest(1);
+    let refused = store.events_of_kind(run, kernel::kind::EFFECT_REFUSED, newest)?;
+    let body = refused
+        .first()
+        .and_then(|entry| kernel::body::<EffectRefused>(&entry.sealed.event).ok());
+    Ok(body.map(|refused| refused.over))
 }
 
 fn of_run(

@@ -7,7 +7,7 @@ use loopwright_core::effect::Settlement;
 use loopwright_core::event::Event;
 use loopwright_core::experiment::results::{Candidate, Kept, Measured, Proposed, Ran, Reapplied};
 use loopwright_core::experiment::state::Origin;
-use loopwright_core::experiment::{Decided, Outcome, Taken, kind};
+use loopwright_core::experiment::{Decided, EffectPath, Outcome, Part, Taken, kind};
 use loopwright_core::ids::{LoopName, RunId};
 use loopwright_core::kernel::{self, kind as kernel_kind};
 use loopwright_core::metric::{MetricName, Real};
@@ -122,20 +122,24 @@ impl TrialRow {
         let Ok(settlement) = kernel::body::<Settlement>(event) else {
             return;
         };
-        let part = effect.as_str().split('/').nth(1).unwrap_or("");
+        let Ok(EffectPath { part, .. }) = EffectPath::of(effect) else {
+            return;
+        };
         let ran = match part {
-            "propose" => result::<Proposed>(&settlement).map(|proposed| {
+            Part::Propose => result::<Proposed>(&settlement).map(|proposed| {
                 self.candidate = proposed.candidate;
                 proposed.ran
             }),
-            "measure" | "target" => result::<Measured>(&settlement).map(|measured| measured.ran),
-            "reapply" => {
+            Part::Measure { .. } | Part::Target { .. } => {
+                result::<Measured>(&settlement).map(|measured| measured.ran)
+            }
+            Part::Reapply => {
                 if let Some(Reapplied::Applied { candidate, .. }) = result(&settlement) {
                     self.candidate = Some(candidate);
                 }
                 None
             }
-            "keep" => {
+            Part::Keep { .. } => {
                 match result::<Kept>(&settlement) {
                     Some(Kept::Committed { commit, .. }) => self.commit = Some(commit),
                     Some(Kept::Rewritten { candidate, .. }) => self.candidate = Some(candidate),
@@ -143,7 +147,6 @@ impl TrialRow {
                 }
                 None
             }
-            _ => None,
         };
         if let Some(ran) = ran {
             self.commands.push(CommandRow {

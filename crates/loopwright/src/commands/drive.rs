@@ -3,10 +3,17 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use loopwright_core::budget::OverBudget;
+use loopwright_core::ending::Reason;
 use loopwright_core::ids::LoopName;
+use loopwright_core::kernel::Resolution;
+use loopwright_core::machine::Ending;
 use loopwright_core::spec::{self, ExperimentSpec};
+use loopwright_core::usage::Dimension;
 use loopwright_engine::experiment::{KEYS, Purpose, Request, Session, SessionReport};
-use loopwright_engine::views::{LoopStatus, TrialRow, status_of, trial_row, visit_lines};
+use loopwright_engine::views::{
+    LoopStatus, TrialRow, refused_by_budget, status_of, trial_row, visit_lines,
+};
 use loopwright_engine::{Happenings, Project};
 use loopwright_exec::Supervisor;
 use loopwright_record::{OpenMode, Select, Store};
@@ -37,6 +44,8 @@ pub struct Drive<'a> {
     pub force: bool,
     /// What is to be said once it is sure that the run can be driven.
     pub notices: Vec<String>,
+    /// What is said about effects whose outcome is unknown.
+    pub unknown: Option<Resolution>,
     /// ` --loop NAME` where the user said so, for commands to be typed.
     pub loop_words: String,
 }
@@ -75,6 +84,7 @@ pub fn start(
         purpose,
         force: false,
         notices: settled.resolved.notices,
+        unknown: None,
         loop_words: common.loop_words(),
     }
     .go(output)
@@ -100,12 +110,13 @@ impl Drive<'_> {
             workdir: self.workdir,
             force: self.force,
             notices: self.notices,
+            unknown: self.unknown,
             supervisor: Supervisor::this_program(),
         };
         let driven = Session::drive(self.project, request, happenings, &mut progress);
         drop(live);
         let report = driven?;
-        let exit = Exit::of_ending(&report.ending.reason, caught.signal());
+        let exit = Exit::of_ending(&report.ending, caught.signal());
         say_end(self.project, &name, &report, &self.loop_words, is_baseline);
         Ok(exit)
     }
@@ -133,6 +144,8 @@ struct Aftermath {
     status: LoopStatus,
     /// The trial decided last.
     last_trial: Option<u64>,
+    /// What didn't fit the budget last.
+    refused: Option<OverBudget>,
 }
 
 fn aftermath(project: &Project, report: &SessionReport, name: &LoopName) -> Option<Aftermath> {
@@ -145,7 +158,12 @@ fn aftermath(project: &Project, report: &SessionReport, name: &LoopName) -> Opti
         ControlFlow::Break(())
     })
     .ok()?;
-    Some(Aftermath { status, last_trial })
+    let refused = refused_by_budget(&store, &report.run).ok().flatten();
+    Some(Aftermath {
+        status,
+        last_trial,
+        refused,
+    })
 }
 
 fn say_end(
@@ -173,10 +191,11 @@ fn say_end(
         reason.replace('_', " "),
         one_line(&report.ending.words)
     ));
-    if let Some(question) = &report.waiting {
+    let is_said = report.ending.known() == Some(Reason::Waiting);
+    if let Some(question) = report.waiting.as_ref().filter(|_| !is_said) {
         talk(&format!("it waits for you: {}", one_line(question)));
     }
-    let next = after.and_then(|after| next_command(reason, &after, is_baseline));
+    let next = after.and_then(|after| next_command(&report.ending, &after, is_baseline));
     if let Some((command, why)) = next {
         talk(&format!("next: loopwright {command}{loop_words}"));
         if !why.is_empty() {
@@ -185,9 +204,20 @@ fn say_end(
     }
 }
 
+/// The command that raises the limit which hindered; none where no limit would help.
+fn raise(over: &OverBudget) -> Option<String> {
+    let flag = spec::budget_setting(over.dimension)?.flag?;
+    let value = match over.dimension {
+        Dimension::Time | Dimension::Wall => "TIME",
+        Dimension::Money => "AMOUNT",
+        Dimension::Steps | Dimension::Tokens => "N",
+    };
+    (over.unknown == 0).then(|| format!("resume {flag} {value}"))
+}
+
 /// The command to type next, and why.
 fn next_command(
-    reason: &str,
+    ending: &Ending,
     after: &Aftermath,
     is_baseline: bool,
 ) -> Option<(String, &'static str)> {
@@ -198,16 +228,31 @@ fn next_command(
         Some((format!("show {trial}"), "says what was printed"))
     };
     let next = |command: &str, why| Some((command.to_owned(), why));
-    match reason {
-        "interrupted" | "storage" | "host_died" => next("resume", ""),
-        "baseline_failed" | "gave_up" => show(),
-        "budget" => next("status", "says what was spent"),
-        _ if is_baseline => next("run", ""),
-        _ if !status.is_baseline && status.incumbent.is_some() => next(
-            "adopt",
-            "brings what was kept to the branch you have checked out",
+    match ending.known()? {
+        Reason::Interrupted | Reason::HostFailed | Reason::HostDied => next("resume", ""),
+        Reason::BaselineFailed | Reason::GaveUp => show(),
+        Reason::Budget => match after.refused.as_ref().and_then(raise) {
+            Some(command) => next(
+                &command,
+                "a higher limit goes on; it is for the loop's whole life, and status says what was spent",
+            ),
+            None => next("status", "says what was spent"),
+        },
+        Reason::Waiting => next(
+            "resume --unknown retry",
+            "does it again; with --unknown fail it counts as failed",
         ),
-        _ if trials > 0 => next("log", ""),
-        _ => None,
+        Reason::Finished | Reason::TargetReached | Reason::WallClock | Reason::Idle => {
+            if is_baseline {
+                next("run", "")
+            } else if !status.is_baseline && status.incumbent.is_some() {
+                let why = "brings what was kept to the branch you have checked out";
+                next("adopt", why)
+            } else if trials > 0 {
+                next("log", "")
+            } else {
+                None
+            }
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! `resume`: go on where a run stands, with what it pinned.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use loopwright_core::experiment::Caps;
 use loopwright_core::ids::LoopName;
+use loopwright_core::kernel::Resolution;
 use loopwright_core::spec::{self, ExperimentSpec};
 use loopwright_engine::committer::now;
 use loopwright_engine::experiment::{Purpose, Unfinished, pinned, unfinished};
@@ -29,8 +30,31 @@ pub struct Arguments {
     #[arg(long)]
     force: bool,
 
+    /// What to do about the effect that was cut off and that the loop asks about (on_unknown =
+    /// "ask"): do it again, or count it as failed
+    #[arg(long, value_name = "WORD")]
+    unknown: Option<Unknown>,
+
     #[command(flatten)]
     settings: SettingFlags,
+}
+
+/// An answer about an effect whose outcome is unknown.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Unknown {
+    /// Do it again
+    Retry,
+    /// Count it as failed
+    Fail,
+}
+
+impl Unknown {
+    fn resolution(self) -> Resolution {
+        match self {
+            Self::Retry => Resolution::Retry,
+            Self::Fail => Resolution::Fail,
+        }
+    }
 }
 
 /// Resumes a run.
@@ -47,6 +71,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
     drop(record);
     if let Some(ending) = left.as_ref().and_then(Unfinished::done)
         && arguments.settings.is_empty()
+        && arguments.unknown.is_none()
     {
         talk(&format!(
             "nothing is left to do: {}",
@@ -56,7 +81,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
             "for more: loopwright resume --trials N{}",
             common.loop_words()
         ));
-        return Ok(Exit::of_ending(&ending.reason, None));
+        return Ok(Exit::of_ending(ending, None));
     }
     let (spec, purpose, notices) = goes_on(&caps, left, &arguments.settings)?;
     let project = common.project()?;
@@ -68,6 +93,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         workdir: caps.workdir,
         force: arguments.force,
         notices,
+        unknown: arguments.unknown.map(Unknown::resolution),
         loop_words: common.loop_words(),
     }
     .go(output)

@@ -46,6 +46,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         workdir: caps.workdir,
         force: arguments.force,
         notices: Vec::new(),
+        unknown: None,
         loop_words: common.loop_words(),
     }
     .go(output)

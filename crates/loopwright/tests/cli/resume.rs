@@ -1,6 +1,6 @@
 //! `resume`.
 
-use crate::support::Rig;
+use crate::support::{LOOP, Rig};
 
 #[test]
 fn a_killed_run_does_the_trials_it_had_left() {
@@ -65,4 +65,60 @@ fn another_metric_is_another_loop() {
 fn nothing_to_go_on_with_is_refused() {
     let rig = Rig::new();
     insta::assert_snapshot!(rig.run(&["resume"]).normal());
+}
+
+/// A loop that asks about proposals whose outcome is unknown, killed in the seventh.
+fn killed_and_asking() -> Rig {
+    let rig = Rig::after_six_trials();
+    rig.write(
+        "loopwright.toml",
+        &format!("{LOOP}on_unknown = {{ proposer = \"ask\" }}\n"),
+    );
+    rig.commit_all();
+    let mut child = rig.start(&["run", "--trials", "2"]);
+    rig.wait_for_proposal(7);
+    child.kill().unwrap();
+    let _ = rig.finish(child);
+    rig.let_go();
+    rig
+}
+
+#[test]
+fn a_run_that_asks_waits_for_an_answer_and_goes_on_with_it() {
+    let rig = killed_and_asking();
+    for _ in 0..2 {
+        let asked = rig.run(&["resume"]).failure(8);
+        assert!(
+            asked.contains("waiting: the outcome of t7/propose is unknown: do it again")
+                && asked.contains("next: loopwright resume --unknown retry")
+                && asked.contains("--unknown fail"),
+            "{asked}"
+        );
+    }
+    let outcome = rig.run(&["resume", "--unknown", "retry"]);
+    assert!(
+        outcome.stdout.contains("trial   7") && outcome.stdout.contains("trial   8"),
+        "{outcome:?}"
+    );
+    assert!(!outcome.stdout.contains("trial   9"), "{outcome:?}");
+    let _ = outcome.success();
+    let words = rig.run(&["resume", "--unknown", "retry"]).failure(2);
+    assert!(words.contains("nothing waits for an answer"), "{words}");
+    let _ = rig.run(&["replay"]).success();
+}
+
+/// The answer may also come with the first resume after the crash.
+#[test]
+fn an_answer_may_count_the_trial_as_failed() {
+    let rig = killed_and_asking();
+    let outcome = rig.run(&["resume", "--unknown", "fail"]);
+    assert!(outcome.stdout.contains("trial   8"), "{outcome:?}");
+    assert!(!outcome.stdout.contains("trial   9"), "{outcome:?}");
+    let _ = outcome.success();
+    let shown = rig.run(&["show", "7"]).success();
+    assert!(
+        shown.contains("the outcome of t7/propose is unknown"),
+        "{shown}"
+    );
+    let _ = rig.run(&["replay"]).success();
 }

@@ -162,35 +162,77 @@ fn what_the_loop_will_not_see_is_said() {
     assert_eq!(rig.read("n"), "77\n");
 }
 
-/// A budget can be changed at any time: what is said last holds, and the record says it.
 #[test]
-fn a_used_up_budget_is_raised_by_saying_another() {
+fn a_used_up_budget_names_the_flag_and_can_be_raised() {
     let rig = Rig::new();
-    let run = |steps: &str| {
-        let (metric, proposer) = (["--metric", "m"], ["--propose", "sh propose.sh"]);
-        let mut args = vec![
-            "run",
-            "--loop",
-            "p",
-            "--run",
-            "sh bench.sh",
-            "--goal",
-            "min",
-        ];
-        args.extend(metric.into_iter().chain(proposer));
-        args.extend(["--trials", "9", "--budget-steps", steps]);
-        rig.run(&args)
-    };
-    let trials = |stdout: &str| stdout.matches("trial ").count();
-    let first = run("2");
-    let more = run("5");
-    let same = run("5");
-    // The baseline is a line of the first.
-    assert_eq!(
-        [&first, &more, &same].map(|outcome| trials(&outcome.stdout)),
-        [3, 3, 0],
-        "{first:?}\n{more:?}\n{same:?}"
+    let poor = rig.run(&["run", "--budget-steps", "1", "--trials", "9"]);
+    let words = poor.failure(5);
+    assert!(
+        words.contains("budget: the budget of steps is used up: nothing is left of 1")
+            && words.contains("next: loopwright resume --budget-steps N"),
+        "{words}"
     );
-    assert!(more.failure(5).contains("0 left of 5"));
-    let _ = rig.run(&["replay", "--loop", "p"]).success();
+    // Said again it is no other.
+    let again = rig.run(&["resume"]).failure(5);
+    assert!(!again.contains("the loop's budget:"), "{again}");
+    let raised = rig.run(&["resume", "--budget-steps", "2"]);
+    assert!(raised.stdout.contains("trial   2"), "{raised:?}");
+    let words = raised.failure(5);
+    assert!(words.contains("the loop's budget: steps 1 -> 2"), "{words}");
+    // It holds from then on, and `run` raises it as well.
+    let held = rig.run(&["resume"]).failure(5);
+    assert!(held.contains("nothing is left of 2"), "{held}");
+    let outcome = rig.run(&["run", "--budget-steps", "100", "--trials", "1"]);
+    assert!(outcome.stdout.contains("trial   3"), "{outcome:?}");
+    assert_eq!(rig.status().unwrap()["budget"]["limits"]["steps"], 100);
+    let _ = outcome.success();
+    let _ = rig.run(&["replay"]).success();
+    let _ = rig.run(&["verify"]).success();
+}
+
+#[test]
+fn a_setup_that_may_not_fit_the_budget_of_time_is_not_begun() {
+    let rig = Rig::new();
+    let words = rig
+        .run(&[
+            "run",
+            "--setup",
+            "touch made",
+            "--setup-limit",
+            "2s",
+            "--run-limit",
+            "1s",
+            "--budget-time",
+            "2s",
+        ])
+        .failure(5);
+    assert!(
+        words.contains(
+            "the budget of time has 2s left of 2s, and t0/measure/incumbent/1 may need 3s"
+        ) && words.contains("next: loopwright resume --budget-time TIME"),
+        "{words}"
+    );
+}
+
+#[test]
+fn limits_that_nobody_could_keep_are_refused_before_anything_is_spent() {
+    let rig = Rig::new();
+    for (flag, value, key) in [
+        ("--budget-tokens", "1", "budget.tokens"),
+        ("--budget-money", "0.01 USD", "budget.money"),
+    ] {
+        for command in ["run", "baseline"] {
+            let words = rig.run(&[command, flag, value]).failure(2);
+            assert!(
+                words.contains(&format!("{key} can't be kept"))
+                    && words.contains("--budget-steps N"),
+                "{words}"
+            );
+        }
+    }
+    assert!(rig.status().is_none());
+    let _ = rig.run(&["run"]).success();
+    let _ = rig
+        .run(&["resume", "--budget-tokens", "1", "--trials", "1"])
+        .failure(2);
 }

@@ -37,6 +37,8 @@ impl Machine for Tally {
     type State = TallyState;
     const KIND: &'static str = "experiment";
     const VERSION: u32 = 1;
+    const KINDS: &'static [&'static str] = &["trial.decided"];
+    const POLICIES: &'static [&'static str] = &["tally/1", "other/1"];
 
     fn start(specification: &Value) -> Result<TallyState, String> {
         Ok(TallyState {

@@ -3,6 +3,7 @@
 use loopwright_core::budget::Ceiling;
 use loopwright_core::digest::Digest;
 use loopwright_core::effect::{Booking, Effect};
+use loopwright_core::ending::Reason;
 use loopwright_core::event::{Event, Scope};
 use loopwright_core::ids::EffectId;
 use loopwright_core::machine::{Draft, Ending, Finish, Input, Machine, Misfit, Next, Status};
@@ -54,6 +55,13 @@ impl Machine for Agent {
     type State = AgentState;
     const KIND: &'static str = "agent";
     const VERSION: u32 = 1;
+    const KINDS: &'static [&'static str] = &[
+        kind::PLAN_ADOPTED,
+        kind::ITERATION_DECIDED,
+        kind::QUESTION_ANSWERED,
+        kind::RUN_CANCELLED,
+    ];
+    const POLICIES: &'static [&'static str] = &["little/1"];
 
     fn start(specification: &Value) -> Result<AgentState, String> {
         let settings = AgentSettings::deserialize(specification);
@@ -134,7 +142,7 @@ impl Machine for Agent {
                 question: format!("no progress at {:?} of 1000: go on?", state.best),
             },
             _ if state.is_open => Status::Working,
-            _ => Status::Idle(Ending::new("idle", "no invocation is open")),
+            _ => Status::Idle(Ending::because(Reason::Idle, "no invocation is open")),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What is commanded of an experiment run, one order after the other, and how far it has come.
 
 use loopwright_core::batch::Batch;
+use loopwright_core::ending::Reason;
 use loopwright_core::experiment::state::Origin;
 use loopwright_core::experiment::{Decided, Mode, RetryOf, kind};
 use loopwright_core::kernel::{EndedBy, InvocationEnded, kind as kernel_kind};
@@ -78,7 +79,8 @@ impl Progress {
                     is_open = false;
                     let ended = laws::body::<InvocationEnded>(event);
                     let by_itself = ended.is_some_and(|ended| {
-                        ended.by == EndedBy::Machine && ended.ending.reason != "waiting"
+                        ended.by == EndedBy::Machine
+                            && ended.ending.known() != Some(Reason::Waiting)
                     });
                     if by_itself {
                         progress.advance();

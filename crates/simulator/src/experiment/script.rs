@@ -10,7 +10,8 @@ use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::{
     Candidate, Ended, Findings, Kept, Measured, Ran, Reapplied,
 };
-use loopwright_core::experiment::{Caps, Experiment, HarnessStart, Mode, Named};
+use loopwright_core::experiment::rule::Arm;
+use loopwright_core::experiment::{Caps, EffectPath, Experiment, HarnessStart, Mode, Named, Part};
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::RunStarted;
 use loopwright_core::machine::Machine as _;
@@ -172,14 +173,16 @@ impl Scenario for ExperimentScenario {
         let mut random = Random::of(self.seed, announced.effect.as_str());
         let request = &announced.request;
         let path = announced.effect.as_str();
-        let part = path.split('/').nth(1).unwrap_or("");
+        let part = EffectPath::of(&announced.effect)
+            .expect("BUG: the machine's own effect")
+            .part;
         let result = match part {
-            "propose" => proposal(&mut random, path),
-            "reapply" => settlement_of(&reapplied(&mut random, path)),
-            "keep" => settlement_of(&keep(&mut random, path)),
-            _ => {
+            Part::Propose => proposal(&mut random, path),
+            Part::Reapply => settlement_of(&reapplied(&mut random, path)),
+            Part::Keep { .. } => settlement_of(&keep(&mut random, path)),
+            Part::Measure { .. } | Part::Target { .. } => {
                 let tree = request["tree"].as_str().unwrap_or("");
-                let likely = path.contains("/incumbent/");
+                let likely = matches!(part, Part::Measure { arm, .. } if arm == Arm::Incumbent);
                 settlement_of(&measurement(self.seed, &mut random, tree, likely))
             }
         };

@@ -3,6 +3,7 @@
 use loopwright_core::budget::Ceiling;
 use loopwright_core::digest::Digest;
 use loopwright_core::effect::{Booking, Effect, Settlement};
+use loopwright_core::ending::Reason;
 use loopwright_core::event::{Event, Scope};
 use loopwright_core::ids::{BranchName, EffectId};
 use loopwright_core::kernel::{self, kind as kernel_kind};
@@ -40,6 +41,8 @@ impl Machine for Search {
     type State = SearchState;
     const KIND: &'static str = "search";
     const VERSION: u32 = 1;
+    const KINDS: &'static [&'static str] = &[kind::BRANCH_PRUNED, kind::LEVEL_DECIDED];
+    const POLICIES: &'static [&'static str] = &["cheapest/1"];
 
     fn start(specification: &Value) -> Result<SearchState, String> {
         let settings = SearchSettings::deserialize(specification);
@@ -113,7 +116,9 @@ impl Machine for Search {
             kernel_kind::LIMITS_SET => state.pausing = None,
             kernel_kind::EFFECT_REFUSED => {
                 let words = "nothing is left of the tokens";
-                state.pausing.get_or_insert(Ending::new("budget", words));
+                state
+                    .pausing
+                    .get_or_insert(Ending::because(Reason::Budget, words));
             }
             kind::BRANCH_PRUNED => {
                 let index = event.body["branch"].as_u64().unwrap_or(u64::MAX) as usize;
@@ -159,7 +164,7 @@ impl Machine for Search {
         if state.is_open {
             Status::Working
         } else {
-            Status::Idle(Ending::new("idle", "no invocation is open"))
+            Status::Idle(Ending::because(Reason::Idle, "no invocation is open"))
         }
     }
 
@@ -314,7 +319,7 @@ fn level_decided(state: &mut SearchState, decided: &LevelDecided) {
     state.path = Digest::of_content(path.as_bytes());
     if state.level >= state.settings.levels {
         let words = format!("{} levels are done", state.level);
-        state.ending = Some(Ending::new("finished", words));
+        state.ending = Some(Ending::because(Reason::Finished, words));
         state.is_heard = false;
     } else {
         state.begin_level();

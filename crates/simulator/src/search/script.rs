@@ -5,6 +5,7 @@ use std::rc::Rc;
 use loopwright_core::batch::Batch;
 use loopwright_core::budget::Limits;
 use loopwright_core::effect::{Announced, Settlement};
+use loopwright_core::ending::Reason;
 use loopwright_core::ids::{EffectId, LoopName, RunId};
 use loopwright_core::kernel::{RunStarted, kind};
 use loopwright_core::machine::Machine as _;
@@ -94,7 +95,8 @@ impl Scenario for SearchScenario {
         let kernel = &run.kernel;
         let paused = kernel.last_ending.as_ref();
         let is_idle = kernel.invocation.is_none();
-        let is_paused = is_idle && paused.is_some_and(|ending| ending.reason == "budget");
+        let is_paused =
+            is_idle && paused.is_some_and(|ending| ending.known() == Some(Reason::Budget));
         if kernel.ended.is_some() || is_paused {
             return Command::Nothing;
         }

@@ -32,6 +32,13 @@ impl Arm {
             Self::Incumbent => "incumbent",
         }
     }
+
+    /// The arm of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Candidate, Self::Incumbent]
+            .into_iter()
+            .find(|arm| arm.name() == name)
+    }
 }
 
 /// A rule with its settings.
@@ -43,6 +50,9 @@ pub enum RuleSettings {
 }
 
 impl RuleSettings {
+    /// All policies there are; an old version stays when a new one comes.
+    pub const POLICIES: &[&str] = &[threshold::POLICY];
+
     /// The policy in force, `name/version`.
     pub fn policy(&self) -> &'static str {
         match self {

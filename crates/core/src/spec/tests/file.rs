@@ -1,6 +1,7 @@
 //! Reading `loopwright.toml`: what is understood, and what is said about the rest.
 
 use super::*;
+use crate::metric::Real;
 use crate::role::OnUnknown;
 
 fn complaints(text: &str) -> Vec<String> {
@@ -79,7 +80,7 @@ fn every_setting_is_understood() {
     assert_eq!(spec.trials, Some(20));
     assert_eq!(spec.wall_clock_us, Some(28_800_000_000));
     assert_eq!(spec.give_up_after, 0);
-    let half = Decimal::new(0.5).unwrap();
+    let half = Real::new(0.5).unwrap();
     assert_eq!(
         spec.rule,
         RuleSpec::Threshold {
@@ -87,7 +88,7 @@ fn every_setting_is_understood() {
             confirm: true
         }
     );
-    assert_eq!(spec.target, Decimal::new(1.0));
+    assert_eq!(spec.target, Real::new(1.0).ok());
     assert_eq!(spec.env["RUST_LOG"], "off");
     assert!(spec.passes_variable("CUDA_HOME") && spec.passes_variable("PATH"));
     assert!(!spec.passes_variable("SECRET_TOKEN"));
@@ -158,7 +159,7 @@ ceiling = 1
         "loopwright.toml:14:11: loop.speed.allow.network: this release knows no such permission",
         "loopwright.toml:15:13: loop.speed.env.A: expected table of texts, found a whole number",
         "loopwright.toml:19:1: loop.speed.guard.max_raise: unknown setting of a guard; did you mean `max_rise`?",
-        "loopwright.toml:20:9: loop.speed.guard.floor: `low` is not a finite number",
+        "loopwright.toml:20:9: loop.speed.guard.floor: `low` is not a plain decimal number",
         "loopwright.toml:23:1: loop.speed.guard: there are two guards of `size`; put the limits into one",
         "loopwright.toml:25:1: loop.speed.guard: the guard names no metric; say which metric it guards: `metric = \"size\"`",
         "loopwright.toml:28:7: loop.a b: a loop can't have this name; use letters, digits, `-`, `_` and `.`",

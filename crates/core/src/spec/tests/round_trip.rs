@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::metric::Real;
 
 /// A specification with anything in it that may differ.
 fn any_spec() -> impl Strategy<Value = ExperimentSpec> {
     let words = || prop::collection::btree_set("[a-z]{1,6}", 0..3);
-    let number = || (-1e6..1e6_f64).prop_map(|number| Decimal::new(number).unwrap());
+    let number = || (-1e6..1e6_f64).prop_map(|number| Real::new(number).unwrap());
     let paths = (
         words(),
         words(),
@@ -60,7 +61,7 @@ fn any_spec() -> impl Strategy<Value = ExperimentSpec> {
             spec.give_up_after = limits.3;
             spec.env = env;
             spec.target = judging.0;
-            let min_delta = Decimal::new(judging.1).unwrap();
+            let min_delta = Real::new(judging.1).unwrap();
             spec.rule = RuleSpec::Threshold {
                 min_delta,
                 confirm: judging.2,
@@ -75,7 +76,7 @@ fn any_spec() -> impl Strategy<Value = ExperimentSpec> {
             let mut by_metric = BTreeMap::new();
             for (metric, rise, percent, floor) in guards {
                 let mut guard = GuardSpec::new(&metric);
-                guard.max_rise = rise.and_then(Decimal::new).map(|rise| {
+                guard.max_rise = rise.and_then(|rise| Real::new(rise).ok()).map(|rise| {
                     if percent {
                         Tolerance::Percent(rise)
                     } else {

@@ -1,14 +1,18 @@
 //! Guards as they are written: a secondary metric and how far it may go.
 //!
-//! Only the typed fields live here; judging readings by them is the guard judge's work.
+//! Read piece by piece, so that all that is wrong with one can be said at once; a [`Guard`] is one
+//! with which nothing is.
+//!
+//! [`Guard`]: super::Guard
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::decimal::{Decimal, Tolerance};
-use super::near::{did_you_mean, near_misses};
+use super::tolerance::Tolerance;
+use crate::metric::Real;
+use crate::near::{did_you_mean, near_misses};
 
 /// The limits a guard may have, by the names they are written under.
 pub const GUARD_LIMITS: [&str; 6] = [
@@ -21,7 +25,7 @@ pub const GUARD_LIMITS: [&str; 6] = [
 ];
 
 /// A secondary metric that must hold. At least one limit is set, and every one that is must hold.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuardSpec {
     /// The metric's name, as the measuring command prints it.
@@ -35,9 +39,9 @@ pub struct GuardSpec {
     /// How far below the baseline it may be, however many keeps lie between.
     pub max_drop_from_baseline: Option<Tolerance>,
     /// The least it may be.
-    pub floor: Option<Decimal>,
+    pub floor: Option<Real>,
     /// The most it may be.
-    pub ceiling: Option<Decimal>,
+    pub ceiling: Option<Real>,
 }
 
 impl GuardSpec {
@@ -54,24 +58,21 @@ impl GuardSpec {
         }
     }
 
-    /// Sets the limit of that name from its text.
+    /// Sets the limit of that name from its text, once.
     pub fn set(&mut self, limit: &str, text: &str) -> Result<(), String> {
-        let tolerance = || text.parse::<Tolerance>().map_err(|error| error.to_string());
-        let number = || text.parse::<Decimal>().map_err(|error| error.to_string());
         match limit {
-            "max_rise" => self.max_rise = Some(tolerance()?),
-            "max_drop" => self.max_drop = Some(tolerance()?),
-            "max_rise_from_baseline" => self.max_rise_from_baseline = Some(tolerance()?),
-            "max_drop_from_baseline" => self.max_drop_from_baseline = Some(tolerance()?),
-            "floor" => self.floor = Some(number()?),
-            "ceiling" => self.ceiling = Some(number()?),
+            "max_rise" => set_once(&mut self.max_rise, limit, text),
+            "max_drop" => set_once(&mut self.max_drop, limit, text),
+            "max_rise_from_baseline" => set_once(&mut self.max_rise_from_baseline, limit, text),
+            "max_drop_from_baseline" => set_once(&mut self.max_drop_from_baseline, limit, text),
+            "floor" => set_once(&mut self.floor, limit, text),
+            "ceiling" => set_once(&mut self.ceiling, limit, text),
             other => {
                 let help = did_you_mean(&near_misses(other, GUARD_LIMITS))
                     .unwrap_or_else(|| format!("a guard's limits are {}", GUARD_LIMITS.join(", ")));
-                return Err(format!("unknown limit `{other}` of a guard; {help}"));
+                Err(format!("unknown limit `{other}` of a guard; {help}"))
             }
         }
-        Ok(())
     }
 
     /// The limits that are set, by name.
@@ -101,20 +102,6 @@ impl GuardSpec {
                 GUARD_LIMITS.join(", ")
             ));
         }
-        let tolerances = [
-            ("max_rise", self.max_rise),
-            ("max_drop", self.max_drop),
-            ("max_rise_from_baseline", self.max_rise_from_baseline),
-            ("max_drop_from_baseline", self.max_drop_from_baseline),
-        ];
-        for (name, tolerance) in tolerances {
-            if let Some(tolerance) = tolerance.filter(|tolerance| tolerance.amount() < 0.0) {
-                faults.push(format!(
-                    "`{name}` of the guard of `{}` is {tolerance}: it can't be negative",
-                    self.metric
-                ));
-            }
-        }
         if let (Some(floor), Some(ceiling)) = (self.floor, self.ceiling)
             && floor > ceiling
         {
@@ -124,6 +111,21 @@ impl GuardSpec {
             ));
         }
         faults
+    }
+}
+
+fn set_once<T: FromStr<Err: fmt::Display>>(
+    slot: &mut Option<T>,
+    limit: &str,
+    text: &str,
+) -> Result<(), String> {
+    let value = text
+        .trim()
+        .parse::<T>()
+        .map_err(|error| error.to_string())?;
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(format!("the limit `{limit}` is given twice")),
     }
 }
 
@@ -205,7 +207,14 @@ mod tests {
         assert!("".parse::<GuardSpec>().is_err());
         assert!("size max_rise=lots".parse::<GuardSpec>().is_err());
         assert_eq!("size".parse::<GuardSpec>().unwrap().faults().len(), 1);
-        let crossed: GuardSpec = "size floor=2 ceiling=1 max_drop=-3%".parse().unwrap();
-        assert_eq!(crossed.faults().len(), 2);
+        let crossed: GuardSpec = "size floor=2 ceiling=1".parse().unwrap();
+        assert_eq!(crossed.faults().len(), 1);
+        let negative = "size max_drop=-3%".parse::<GuardSpec>().unwrap_err();
+        assert!(
+            negative.starts_with("the tolerance `-3%` is negative"),
+            "{negative}"
+        );
+        let twice = "size floor=2 floor=3".parse::<GuardSpec>().unwrap_err();
+        assert_eq!(twice, "the limit `floor` is given twice");
     }
 }
