@@ -72,12 +72,13 @@ fn a_module_put_before_the_referees_is_named() {
     rig.loopwright(&["verify"]);
 }
 
-/// Said from an exit hook after the referee has spoken: strictly read, that is a contradiction; and
-/// what stands in a result file is not talked over.
+/// Said from an exit hook after the referee has spoken: strictly read, that is a contradiction, and so
+/// is a result file that says something else; what stands in one that is named is not talked over.
 #[test]
 fn a_second_better_number_buys_nothing() {
     let spoken = "set +e; . ./helper.sh; echo \"m=$(cat x)\"\n";
     let filed = "set +e; . ./helper.sh; echo \"m=$(cat x)\" > \"$LOOPWRIGHT_RESULT\"\n";
+    let named = "set +e; . ./helper.sh; echo \"m=$(cat x)\" > m.txt\n";
     let propose = "echo \"trap 'echo m=1' EXIT\" > helper.sh";
     let cases = [
         (
@@ -85,7 +86,12 @@ fn a_second_better_number_buys_nothing() {
             &["--protect", "run.sh", "--strict-metric"][..],
             "ambiguous",
         ),
-        (filed, &["--protect", "run.sh"], "reverted"),
+        (filed, &["--protect", "run.sh"], "ambiguous"),
+        (
+            named,
+            &["--protect", "run.sh", "--result-file", "m.txt"],
+            "reverted",
+        ),
     ];
     for (run, rules, outcome) in cases {
         let rig = Rig::with(run, &[("helper.sh", "true\n")]);

@@ -32,7 +32,7 @@ const OUTPUTS: &[Output] = &[
     (
         "result file",
         "echo m=1; echo m=7 > \"$LOOPWRIGHT_RESULT\"",
-        None,
+        Some(["m=1", "m=7"]),
     ),
 ];
 
