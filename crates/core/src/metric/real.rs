@@ -162,36 +162,9 @@ impl<'de> Deserialize<'de> for Real {
     }
 }
 
-/// Splits a non-zero finite number into its shortest decimal digits and the exponent of the first.
-fn digits_of(scientific: &str) -> (String, i32) {
-    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((scientific, "0"));
-    let digits = mantissa.chars().filter(char::is_ascii_digit).collect();
-    (digits, exponent.parse().unwrap_or(0))
-}
-
+/// As RFC 8785 writes it in the record: of two texts that are equally near, the even one.
 fn shortest(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let sign = if value < 0.0 { "-" } else { "" };
-    let (digits, exponent) = digits_of(&format!("{:e}", value.abs()));
-    let count = digits.len() as i32;
-    let body = if (0..21).contains(&exponent) {
-        let point = exponent + 1;
-        if count <= point {
-            format!("{digits}{}", "0".repeat((point - count) as usize))
-        } else {
-            let (whole, fraction) = digits.split_at(point as usize);
-            format!("{whole}.{fraction}")
-        }
-    } else if (-6..0).contains(&exponent) {
-        format!("0.{}{digits}", "0".repeat((-exponent - 1) as usize))
-    } else {
-        let (first, rest) = digits.split_at(1);
-        let point = if rest.is_empty() { "" } else { "." };
-        format!("{first}{point}{rest}e{exponent:+}")
-    };
-    format!("{sign}{body}")
+    serde_json_canonicalizer::to_string(&value).expect("BUG: a finite number has a text")
 }
 
 /// Any float with at most six significant digits, as C's `%g` writes it.
@@ -314,6 +287,12 @@ mod tests {
         for source in ["\"nan\"", "null", "true", "\"\"", "[]"] {
             assert!(serde_json::from_str::<Real>(source).is_err(), "{source}");
         }
+    }
+
+    #[test]
+    fn of_two_texts_that_are_equally_near_the_even_one_is_written() {
+        let text = real(-154_273_569_736_671.125).to_string();
+        assert_eq!(text, "-154273569736671.12");
     }
 
     proptest! {
