@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn of_two_texts_that_are_equally_near_the_even_one_is_written() {
-        let text = real(-154_273_569_736_671.125).to_string();
+        let text = real(f64::from_bits(14_042_656_792_745_409_508)).to_string();
         assert_eq!(text, "-154273569736671.12");
     }
 
