@@ -57,7 +57,7 @@ impl fmt::Display for Holder {
 }
 
 /// When a process started; none where it is gone, or dead and not yet collected.
-fn start_time_of(pid: u32) -> Option<u64> {
+pub(crate) fn start_time_of(pid: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name stands in parentheses and may hold anything, parentheses included.
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();

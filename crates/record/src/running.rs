@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,6 +13,7 @@ use loopwright_core::ids::{EffectId, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::StorageError;
+use crate::holder::start_time_of;
 
 /// A supervisor in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,12 +34,13 @@ pub struct RunningCommand {
 
 /// The folder of running commands.
 ///
-/// A command that is gone leaves an empty file, which the next one of its run writes over: files
+/// Each process writes files of its own, so that one that was fenced off and wakes up touches no
+/// other's notes. A command that is gone leaves its file empty, and the next one writes over it: files
 /// made and removed by the hundred are slow to make on some file systems.
 #[derive(Clone, Debug)]
 pub struct Running {
     folder: PathBuf,
-    /// Which files of this process are in use, and by which attempt.
+    /// This process's files in use, and the attempts they name.
     taken: Arc<Mutex<BTreeMap<PathBuf, Attempt>>>,
 }
 
@@ -57,45 +59,24 @@ impl Running {
         let path = self.take(command)?;
         let text = serde_json::to_vec(command).expect("BUG: a running command is plain data");
         // Torn by the death of this process it names nobody: then nothing was let go.
-        let put = || -> io::Result<()> {
-            let mut options = fs::OpenOptions::new();
-            let mut file = options
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .open(&path)?;
-            file.write_all(&text)
-        };
-        put().map_err(|error| StorageError::io(&path, &error))
+        fs::write(&path, text).map_err(|error| StorageError::io(&path, &error))
     }
 
     /// Notes that it is gone. Noting it twice is no error.
     pub fn remove(&self, run: &RunId, effect: &EffectId, attempt: u32) -> Result<(), StorageError> {
-        let gone = |command: &RunningCommand| {
-            command.run == *run && command.effect == *effect && command.attempt == attempt
-        };
+        let attempt = (run.clone(), effect.clone(), attempt);
         let mut taken = self.lock();
-        let own = (run.clone(), effect.clone(), attempt);
-        let own = taken.iter().find(|(_, attempt)| **attempt == own);
-        let paths = if let Some((path, _)) = own {
-            vec![path.clone()]
-        } else {
-            // A dead holder's.
-            let mut found = self.files(run)?;
-            found.retain(|path| read(path).as_ref().is_some_and(gone));
-            found
-        };
-        for path in paths {
-            match fs::OpenOptions::new()
-                .write(true)
-                .truncate(true)
-                .open(&path)
-            {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(StorageError::io(&path, &error));
-                }
-                _ => taken.remove(&path),
-            };
+        let own = taken.iter().find(|(_, holder)| **holder == attempt);
+        if let Some(path) = own.map(|(path, _)| path.clone()) {
+            fs::write(&path, b"").map_err(|error| StorageError::io(&path, &error))?;
+            taken.remove(&path);
+            return Ok(());
+        }
+        // A dead holder's: nobody writes there any more.
+        for path in self.files(run)? {
+            if read(&path).is_some_and(|command| named(&command) == attempt) {
+                remove(&path)?;
+            }
         }
         Ok(())
     }
@@ -111,22 +92,25 @@ impl Running {
         Ok(found)
     }
 
-    /// Takes away what notes of a run left. For its holder, when nothing of it runs.
+    /// Takes away the files for notes of a run that name nobody: this process's, and those of dead
+    /// ones. One that lives may be about to write.
     pub fn clear(&self, run: &RunId) -> Result<(), StorageError> {
+        let taken = self.lock();
         for path in self.files(run)? {
-            match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(StorageError::io(&path, &error));
-                }
-                _ => self.lock().remove(&path),
-            };
+            let is_others = |pid: u32| pid != std::process::id() && start_time_of(pid).is_some();
+            if !taken.contains_key(&path)
+                && read(&path).is_none()
+                && !process_of(&path).is_some_and(is_others)
+            {
+                remove(&path)?;
+            }
         }
         Ok(())
     }
 
-    /// A file for this attempt: the one it has, or the first that is free.
+    /// A file for this attempt: the one it has, or this process's first that is free.
     fn take(&self, command: &RunningCommand) -> Result<PathBuf, StorageError> {
-        let attempt = (command.run.clone(), command.effect.clone(), command.attempt);
+        let attempt = named(command);
         let mut taken = self.lock();
         if let Some((path, _)) = taken.iter().find(|(_, holder)| **holder == attempt) {
             return Ok(path.clone());
@@ -135,8 +119,11 @@ impl Running {
             fs::create_dir_all(&self.folder)
                 .map_err(|error| StorageError::io(&self.folder, &error))?;
         }
+        let process = std::process::id();
         let free = (0..u32::MAX)
-            .map(|number| self.folder.join(format!("{}.{number}.json", command.run)))
+            .map(|number| format!("{}.{process}.{number}.json", command.run))
+            .map(|name| self.folder.join(name))
+            // One that names somebody is of a dead process that had our number.
             .find(|path| !taken.contains_key(path) && read(path).is_none())
             .expect("BUG: more commands run than there are numbers");
         taken.insert(free.clone(), attempt);
@@ -163,6 +150,25 @@ impl Running {
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Attempt>> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn named(command: &RunningCommand) -> Attempt {
+    (command.run.clone(), command.effect.clone(), command.attempt)
+}
+
+/// Which process writes a file: the second part of its name.
+fn process_of(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    name.split('.').nth(1)?.parse().ok()
+}
+
+fn remove(path: &Path) -> Result<(), StorageError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StorageError::io(path, &error))
+        }
+        _ => Ok(()),
     }
 }
 

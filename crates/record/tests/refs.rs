@@ -122,7 +122,7 @@ fn running_commands_are_listed_until_they_are_removed() {
     for command in [&second, &first, &first, &command("r2", "t1", 1)] {
         store.running().add(command).unwrap();
     }
-    std::fs::write(folder.path().join("running/r1.7.json"), "{").unwrap();
+    std::fs::write(folder.path().join("running/r1.999999998.7.json"), "{").unwrap();
     let listed = store.running().list(&first.run).unwrap();
     assert_eq!(listed, [first.clone(), second.clone()]);
     for _ in 0..2 {
@@ -133,20 +133,25 @@ fn running_commands_are_listed_until_they_are_removed() {
     }
     let listed = store.running().list(&first.run).unwrap();
     assert_eq!(listed, std::slice::from_ref(&second));
-    // Another process finds what this one noted, and takes none of it away by adding its own.
-    let other = open(folder.path());
+    // A note of another process, which is dead: found by whoever comes after, and taken away by it.
     let third = command("r1", "t2", 1);
-    other.running().add(&third).unwrap();
-    assert_eq!(
-        other.running().list(&first.run).unwrap(),
-        [second.clone(), third.clone()]
-    );
+    let text = serde_json::to_vec(&third).unwrap();
+    std::fs::write(folder.path().join("running/r1.999999999.0.json"), text).unwrap();
+    let other = open(folder.path());
+    let both = [second.clone(), third.clone()];
+    assert_eq!(other.running().list(&first.run).unwrap(), both);
+    // Clearing takes away what names nobody, and nothing else.
+    other.running().clear(&first.run).unwrap();
+    assert_eq!(other.running().list(&first.run).unwrap(), both);
+    assert!(!folder.path().join("running/r1.999999998.7.json").exists());
+    // One of a process that lives (every system's first) may be about to be written.
+    let alive = folder.path().join("running/r1.1.0.json");
+    std::fs::write(&alive, "").unwrap();
+    other.running().clear(&first.run).unwrap();
+    assert!(alive.exists());
     other
         .running()
-        .remove(&second.run, &second.effect, 2)
+        .remove(&third.run, &third.effect, 1)
         .unwrap();
-    assert_eq!(store.running().list(&first.run).unwrap(), [third]);
-    store.running().clear(&first.run).unwrap();
-    assert!(store.running().list(&first.run).unwrap().is_empty());
-    assert_eq!(store.running().list(&run_id("r2")).unwrap().len(), 1);
+    assert_eq!(store.running().list(&first.run).unwrap(), [second]);
 }
