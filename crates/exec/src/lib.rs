@@ -13,7 +13,8 @@
 //! | `command` | what to run: the description |
 //! | `running` | the engine's side: start, stop, wait |
 //! | `reader` | the engine's side: read to the end |
-//! | `capture` | bounded memory for output, and the spill file |
+//! | `capture` | what is kept of an output, and its text |
+//! | `keeper` | bounded memory for output, and the spill file |
 //! | `finished` | what came of it |
 //! | `fork_server` | what supervisors are copies of |
 //! | `protocol` | what engine and supervisor say to each other |
@@ -37,6 +38,7 @@ mod command;
 mod family;
 mod finished;
 mod fork_server;
+mod keeper;
 mod leader;
 mod orphan;
 mod procfs;

@@ -16,8 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, Shutdown};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
-use crate::capture::{Capture, Keeper};
+use crate::capture::Capture;
 use crate::finished::{Ending, Finished};
+use crate::keeper::Keeper;
 use crate::orphan::{SupervisorId, sweep};
 use crate::procfs;
 use crate::protocol::{End, News, Report, split_message};

@@ -2,6 +2,7 @@
 
 use std::process::Output;
 
+use crate::common::skip;
 use crate::rig::Rig;
 
 /// A disk that holds the repository, its record and a few trials.
@@ -28,11 +29,10 @@ fi
 echo \"m=$(cat x)\"
 ";
 
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 fn on_a_disk(run: &str) -> Option<Rig> {
     let rig = Rig::on_a_disk(SIZE, run);
     if rig.is_none() {
-        println!("SKIPPED: nothing may be mounted here, so no disk is filled");
+        skip("nothing may be mounted here, so no disk is filled");
     }
     rig
 }

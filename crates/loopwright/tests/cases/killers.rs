@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::common::skip;
 use crate::rig::Rig;
 
 const PROPOSE: &str = "echo $((6 - LOOPWRIGHT_TRIAL)) > x";
@@ -20,36 +20,12 @@ if [ -n \"$ns\" ] && [ \"$ns\" != '{ours}' ]; then sleep 600 & kill -9 -1; else 
     )
 }
 
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 fn is_weak(rig: &Rig) -> bool {
     let weak = rig.path("weak").exists();
     if weak {
-        println!(
-            "SKIPPED: commands don't have a process namespace here, so kill -9 -1 is not tried"
-        );
+        skip("commands don't have a process namespace here, so kill -9 -1 is not tried");
     }
     weak
-}
-
-/// Waits until no process of this rig's commands is left.
-fn await_no_process(rig: &Rig) {
-    let mark = format!(
-        "OUTSIDE={}",
-        rig.path("").to_str().unwrap().trim_end_matches('/')
-    );
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        let marked = fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-            let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let mut entries = environment.split(|byte| *byte == 0);
-            entries.any(|found| found == mark.as_bytes())
-        });
-        if !marked {
-            return;
-        }
-        assert!(Instant::now() < deadline, "processes are left");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Two trials, of which the first kills; a stranger lives on, and all is as it should be.
@@ -64,7 +40,7 @@ fn survived(rig: &Rig, run: &str, propose: &str) -> Value {
     stranger.wait().unwrap();
     assert!(lives, "a stranger was killed");
     assert!(done.status.success(), "{done:?}");
-    await_no_process(rig);
+    rig.await_no_process("killed");
     assert_eq!(rig.users(), before);
     rig.loopwright(&["verify"]);
     rig.loopwright(&["replay"]);

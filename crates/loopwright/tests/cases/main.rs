@@ -1,5 +1,8 @@
 //! Acceptance cases of the experiment loop, from outside: one file per case, one test binary.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod agent_commits;
 mod agent_in_place;
 mod agent_repository;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
-use crate::rig::{Rig, skip};
+use crate::common::skip;
+use crate::rig::Rig;
 use crate::small_loop::{BRANCH, Small};
 
 const RUN: &str = "echo \"m=$(cat x)\"\n";

@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::common::{await_no_process_with, await_that, make_hermetic};
 use crate::users::Users;
 
 /// The repository, and all that stands round it.
@@ -143,18 +143,12 @@ impl Rig {
 
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command
+        let (home, config) = (self.folder.path(), self.path("gitconfig"));
+        make_hermetic(&mut command, home, &config, &self.path("work"))
             .args(arguments)
             .current_dir(self.working_directory())
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.folder.path())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", self.path("gitconfig"))
-            .env("LOOPWRIGHT_WORK", self.path("work"))
-            .env("OUTSIDE", self.folder.path())
-            .env("DISK", self.repository())
-            .stdin(Stdio::null());
+            .env("OUTSIDE", home)
+            .env("DISK", self.repository());
         command
     }
 
@@ -240,17 +234,13 @@ impl Rig {
     pub fn kill(&self, mut child: Child) {
         child.kill().unwrap();
         child.wait().unwrap();
+        self.await_no_process("killed");
+    }
+
+    /// Waits until no process of its commands is left.
+    pub fn await_no_process(&self, when: &str) {
         let mark = format!("OUTSIDE={}", self.folder.path().display());
-        await_that("its processes to be gone", || {
-            let processes = fs::read_dir("/proc").unwrap().flatten();
-            !processes
-                .map(|process| fs::read(process.path().join("environ")).unwrap_or_default())
-                .any(|environment| {
-                    environment
-                        .split(|byte| *byte == 0)
-                        .any(|entry| entry == mark.as_bytes())
-                })
-        });
+        await_no_process_with(&mark, when);
     }
 
     /// One trial with this proposal; its line of the log.
@@ -284,12 +274,6 @@ impl Drop for Rig {
     }
 }
 
-/// Says, so that it can be read, that a test tested nothing.
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
-pub fn skip(why: &str) {
-    println!("SKIPPED: {why}");
-}
-
 /// What one trial with this proposal is asked for by.
 pub fn run_arguments<'a>(propose: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut arguments = vec!["run", "--run", "sh run.sh", "--metric", "m", "--propose"];
@@ -299,15 +283,6 @@ pub fn run_arguments<'a>(propose: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     }
     arguments.extend(more);
     arguments
-}
-
-/// Waits until something holds.
-pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(120);
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// What it said on stderr; it must have ended like that.

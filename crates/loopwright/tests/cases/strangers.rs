@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use crate::rig::{Rig, skip};
+use crate::common::skip;
+use crate::rig::Rig;
 
 /// What a measurement of 7 leaves in place of its result, and how its trial ends.
 const LEFT: &[(&str, &str, &str)] = &[
@@ -174,9 +175,7 @@ fn a_declared_input_that_changes_is_noticed() {
     let more = ["--link", "data", "--trials", "2"];
     std::thread::scope(|scope| {
         let helper = scope.spawn(|| {
-            while !rig.path("begun").exists() {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-            }
+            rig.await_file("begun");
             rig.write("data/d", "changed\n");
             fs::write(rig.path("changed"), "").unwrap();
         });

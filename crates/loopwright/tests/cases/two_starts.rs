@@ -2,7 +2,8 @@
 
 use loopwright_record::{OpenMode, Store};
 
-use crate::rig::{Rig, await_that, words_of};
+use crate::common::await_that;
+use crate::rig::{Rig, words_of};
 
 const HELD: &str = "while [ ! -e \"$OUTSIDE/go\" ]; do sleep 0.02; done; echo 5 > x";
 

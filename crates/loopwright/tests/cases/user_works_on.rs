@@ -1,7 +1,6 @@
 //! C20: the user goes on working while the loop runs.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use crate::rig::{Rig, run_arguments};
 
@@ -18,11 +17,7 @@ fn while_it_runs(rig: &Rig, work: impl FnOnce()) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !rig.path("begun").exists() {
-        assert!(Instant::now() < deadline, "no proposal began");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    rig.await_file("begun");
     work();
     let before = rig.users();
     std::fs::write(rig.path("go"), "").unwrap();

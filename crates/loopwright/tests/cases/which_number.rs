@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::common::await_that;
 use crate::rig::{Rig, run_arguments};
 
 const MEASURE: &str = "if [ \"$(cat x)\" = 10 ]; then echo m=10; else . ./out.sh; fi\n";
@@ -120,21 +120,18 @@ echo \"m=$(cat x)\"
         .spawn()
         .unwrap();
     let mut peak_kib = 0_u64;
-    let deadline = Instant::now() + Duration::from_secs(120);
-    let ended = loop {
+    let mut ended = None;
+    await_that("the flood to end", || {
         let status = fs::read_to_string(format!("/proc/{}/status", child.id()));
         let high = status.unwrap_or_default();
         let high = high.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         if let Some(number) = high.and_then(|text| text.split_whitespace().next()) {
             peak_kib = peak_kib.max(number.parse().unwrap());
         }
-        if let Some(ended) = child.try_wait().unwrap() {
-            break ended;
-        }
-        assert!(Instant::now() < deadline, "the flood takes too long");
-        std::thread::sleep(Duration::from_millis(2));
-    };
-    assert!(ended.success());
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    assert!(ended.is_some_and(|ended| ended.success()));
     assert!(peak_kib > 0 && peak_kib < 100_000, "{peak_kib} KiB");
     let trial = rig.log().pop().unwrap();
     assert_eq!(trial["value"], 7.0, "{trial}");

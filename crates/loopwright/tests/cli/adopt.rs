@@ -1,6 +1,7 @@
 //! `adopt`.
 
-use crate::support::{Rig, wait_until};
+use crate::common::await_that;
+use crate::support::Rig;
 
 #[test]
 fn the_loops_branch_comes_to_the_users() {
@@ -67,7 +68,7 @@ fn nothing_is_adopted_while_somebody_works_in_the_checkout() {
         "--propose",
         "while [ ! -e \"$LET/go\" ]; do sleep 0.02; done",
     ]);
-    wait_until("the checkout is taken", || {
+    await_that("the checkout is taken", || {
         let status = rig.run(&["status", "--json", "--loop", "other"]).stdout;
         status.contains("t1/propose")
     });

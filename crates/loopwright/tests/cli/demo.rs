@@ -2,7 +2,8 @@
 
 use rustix::process::Signal;
 
-use crate::support::{Rig, send, wait_until};
+use crate::common::await_that;
+use crate::support::{Rig, send};
 
 #[test]
 fn every_trial_of_the_demo_ends_as_it_was_meant_to() {
@@ -59,7 +60,7 @@ fn an_interrupted_demo_leaves_an_interrupted_run() {
     let rig = Rig::bare();
     let child = rig.start(&["demo", "--dir", "here"]);
     // Trial 5 hangs until its limit, so there is time to come in between.
-    wait_until("the fifth trial is measured", || {
+    await_that("the fifth trial is measured", || {
         let status = rig.run(&["-C", "here/route", "status", "--json"]);
         status.stdout.contains("t5/measure")
     });

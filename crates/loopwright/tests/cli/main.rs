@@ -1,5 +1,8 @@
 //! The command line from outside: one file per command, one test binary.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod adopt;
 mod bad_input;
 mod baseline;

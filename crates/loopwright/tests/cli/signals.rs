@@ -2,7 +2,8 @@
 
 use rustix::process::Signal;
 
-use crate::support::{Rig, send, wait_until};
+use crate::common::await_that;
+use crate::support::{Rig, send};
 
 fn ends_by(signal: Signal, name: &str, code: i32) {
     let rig = Rig::after_six_trials();
@@ -66,7 +67,7 @@ fn a_second_signal_hurries() {
     let child = rig.start(&["run", "--grace", "10m"]);
     rig.wait_for_proposal(7);
     send(&child, Signal::INT);
-    wait_until("it is being asked", || {
+    await_that("it is being asked", || {
         send(&child, Signal::INT);
         rig.status()
             .is_some_and(|status| status["state"] != "running")

@@ -1,6 +1,7 @@
 //! `status`.
 
-use crate::support::{Rig, wait_until};
+use crate::common::await_that;
+use crate::support::Rig;
 
 #[test]
 fn where_a_loop_stands_is_shown() {
@@ -28,7 +29,7 @@ fn a_run_whose_driver_was_killed_is_interrupted_not_running() {
     assert!(shown.contains("running: "), "{shown}");
     child.kill().unwrap();
     let _ = rig.finish(child);
-    wait_until("it is interrupted", || {
+    await_that("it is interrupted", || {
         rig.status()
             .is_some_and(|status| status["state"] == "interrupted")
     });

@@ -5,7 +5,8 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+
+use crate::common::{await_that, make_hermetic};
 
 /// How many trials the loop has: a keep, a rejection, a failure, a keep, a duplicate.
 pub const TRIALS: u64 = 5;
@@ -94,18 +95,12 @@ impl Bench {
 
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command
+        let (home, config) = (self.folder.path(), self.path("gitconfig"));
+        make_hermetic(&mut command, home, &config, &self.path("work"))
             .args(arguments)
             .current_dir(self.repository())
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.folder.path())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", self.path("gitconfig"))
-            .env("LOOPWRIGHT_WORK", self.path("work"))
             .env("LEDGER", self.path("ledger"))
             .env("MARK", &self.mark)
-            .stdin(Stdio::null())
             .process_group(0);
         command
     }
@@ -280,13 +275,4 @@ pub fn child_ended(child: &mut std::process::Child) -> bool {
 /// The signal that ended it.
 pub fn signal(status: ExitStatus) -> Option<i32> {
     status.signal()
-}
-
-/// Waits until something holds.
-pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited too long for {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

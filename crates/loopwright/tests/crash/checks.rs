@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 
 use loopwright_core::ids::LoopName;
 use loopwright_core::kernel::kind;
 use loopwright_record::{Journal as _, OpenMode, Select, Store};
 use serde_json::Value;
 
-use crate::bench::{Bench, TRIALS, await_that, names};
+use crate::bench::{Bench, TRIALS, names};
+use crate::common::await_no_process_with;
 
 impl Bench {
     /// The digest of all decisions.
@@ -191,14 +191,6 @@ impl Bench {
 
     /// Waits until no process carries this bench's mark.
     pub fn await_no_process(&self, plan: &str) {
-        let mark = format!("MARK={}", self.mark);
-        await_that(&format!("{plan}: its processes to be gone"), || {
-            names(Path::new("/proc")).iter().all(|name| {
-                let environment = fs::read(format!("/proc/{name}/environ")).unwrap_or_default();
-                !environment
-                    .split(|byte| *byte == 0)
-                    .any(|entry| entry == mark.as_bytes())
-            })
-        });
+        await_no_process_with(&format!("MARK={}", self.mark), plan);
     }
 }

@@ -5,7 +5,8 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::bench::{Bench, TRIALS, await_that, signal};
+use crate::bench::{Bench, TRIALS, signal};
+use crate::common::await_that;
 
 /// Points that a run in place passes, where the checkout is between two states.
 const PLANS: &[&str] = &[

@@ -3,6 +3,9 @@
 //! A disturbed run is resumed by hand as a user would, and must come out as the undisturbed one:
 //! same decisions, nothing settled done again, nothing of the user's touched, no process left.
 
+#[path = "../common/mod.rs"]
+mod common;
+
 mod bench;
 mod checks;
 mod in_place;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::bench::Bench;
+use crate::common::skip;
 
 const EMPTY_TREE: &str = "4b/825dc642cb6eb9a060e54bf8d69288fbee4904";
 
@@ -47,14 +48,13 @@ fn parse(line: &str) -> Option<Call> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "a skipped test says so")]
 fn what_a_kept_event_names_is_synced_before_it() {
     if !Command::new("strace")
         .arg("-V")
         .output()
         .is_ok_and(|done| done.status.success())
     {
-        println!("SKIPPED: strace is not installed, so the order of syncs is not checked");
+        skip("strace is not installed, so the order of syncs is not checked");
         return;
     }
     let bench = Bench::new();

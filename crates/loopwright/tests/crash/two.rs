@@ -4,7 +4,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::bench::{Bench, await_that, names};
+use crate::bench::{Bench, names};
 
 /// The exit status of a command that finds the run driven by another process.
 const HELD: Option<i32> = Some(6);
@@ -139,8 +139,5 @@ fn runs_of_two_loops_do_not_share_a_checkout() {
     bench.let_go(1);
     let done = first.wait_with_output().unwrap();
     assert!(done.status.success(), "{}", words(&done));
-    await_that("nothing to be left", || {
-        bench.await_no_process("two loops");
-        true
-    });
+    bench.await_no_process("two loops");
 }

@@ -5,4 +5,4 @@ mod normal;
 mod rig;
 
 pub use normal::normal;
-pub use rig::{LOOP, Rig, send, spawn, wait_until};
+pub use rig::{LOOP, Rig, send, spawn};

@@ -2,15 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::normal::normal;
-
-/// How long anything may take before a test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::common::{await_that, make_hermetic};
 
 /// A proposer for six trials: better, worse, broken, idle, better, not a number. From the seventh
 /// on it waits for the file `go` in the folder `LET`, and then makes a worse change.
@@ -144,18 +141,12 @@ impl Rig {
 
     fn prepared(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
-        command
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.root.path().join("home"))
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("LOOPWRIGHT_WORK", self.root.path().join("work"))
+        let (home, work) = (self.root.path().join("home"), self.root.path().join("work"));
+        make_hermetic(&mut command, &home, Path::new("/dev/null"), &work)
             .env("LET", self.root.path().join("let"))
             .env("LC_ALL", "C.UTF-8")
             .env("TZ", "UTC")
-            .current_dir(self.project())
-            .stdin(Stdio::null());
+            .current_dir(self.project());
         command
     }
 
@@ -209,7 +200,7 @@ impl Rig {
     /// Waits until the loop's proposer of `trial` runs.
     pub fn wait_for_proposal(&self, trial: u64) {
         let effect = format!("t{trial}/propose");
-        wait_until("the proposal runs", || {
+        await_that("the proposal runs", || {
             let status = self.status();
             status.is_some_and(|status| status["in_flight"][0][0] == effect.as_str())
         });
@@ -220,16 +211,6 @@ impl Rig {
 pub fn spawn(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().unwrap()
-}
-
-/// Waits until something is so.
-#[track_caller]
-pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not so in time: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 /// Sends a signal to a child.
