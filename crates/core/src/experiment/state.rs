@@ -238,6 +238,13 @@ impl State {
         self.line().map(|line| &line.incumbent)
     }
 
+    /// What work on a branch goes on from: its own incumbent or, where it is new, that of the line
+    /// in force.
+    pub fn starts_from(&self, branch: &BranchName) -> Option<&Incumbent> {
+        let line = self.lines.get(branch).or_else(|| self.line());
+        line.map(|line| &line.incumbent)
+    }
+
     /// Whether the open invocation found another harness than the segment's. True only until the
     /// new segment begins.
     pub fn harness_is_new(&self) -> bool {

@@ -16,7 +16,7 @@ use loopwright_record::{OpenMode, Store};
 use crate::commands::CommandRunner;
 use crate::driver::Watcher;
 use crate::error::EngineError;
-use crate::project::Project;
+use crate::project::{IN_PLACE_FOLDER, Project};
 use crate::views::History;
 
 use super::environment::known_secrets;
@@ -36,7 +36,8 @@ impl Session {
         run: &Run<Experiment>,
         watcher: &mut dyn Watcher,
     ) -> Result<(), EngineError> {
-        let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
+        let state = run.state.as_ref();
+        let incumbent = state.and_then(|state| state.starts_from(&self.branch));
         let (true, Some(incumbent)) = (self.request.fresh, incumbent) else {
             return Ok(());
         };
@@ -119,12 +120,20 @@ impl Session {
             return Ok(branch);
         }
         let commit: Oid = harness.commit.parse()?;
-        let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
-        let mut old = incumbent
-            .map(|incumbent| incumbent.commit.parse())
-            .transpose()?;
+        let line = run
+            .state
+            .as_ref()
+            .and_then(|state| state.lines.get(&self.branch));
+        let mut old = line.map(|line| line.incumbent.commit.parse()).transpose()?;
         if self.starts_over {
             old = branch.current()?;
+        } else if line.is_none() && run.state.is_some() {
+            // A line that begins, in a branch that is new or that this loop left there.
+            let found = branch.current()?;
+            old = match found {
+                Some(commit) if self.objects.has(&commit)? => found,
+                _ => None,
+            };
         }
         match publish_over(&branch, &mut self.objects, &commit, old) {
             Ok(_) => Ok(branch),
@@ -262,7 +271,7 @@ fn sweep_taken_over(work: &Path) {
 
 /// Where notes for putting the user's checkout back lie.
 pub(super) fn in_place_notes(project: &Project) -> PathBuf {
-    project.store.join("in-place")
+    project.store.join(IN_PLACE_FOLDER)
 }
 
 fn owner_of(run: &RunId, spec: &ExperimentSpec) -> Owner {

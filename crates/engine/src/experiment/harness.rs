@@ -6,6 +6,7 @@
 use loopwright_core::canonical::to_canonical;
 use loopwright_core::digest::Digest;
 use loopwright_core::experiment::{HarnessStart, State};
+use loopwright_core::ids::BranchName;
 use loopwright_core::spec::{ExperimentSpec, PatternSet};
 use loopwright_git::arms::LinkFingerprint;
 use loopwright_git::{Change, CommitSpec, ObjectStore, Objects as _, Oid, Person, TreeListing};
@@ -71,11 +72,12 @@ impl Harness<'_> {
         &self,
         objects: &mut ObjectStore,
         state: &State,
+        branch: &BranchName,
         source: Option<Oid>,
         author: &Person,
         time_s: i64,
     ) -> Result<Option<HarnessStart>, EngineError> {
-        let (Some(segment), Some(incumbent)) = (&state.segment, state.incumbent()) else {
+        let (Some(segment), Some(incumbent)) = (&state.segment, state.starts_from(branch)) else {
             return Ok(None);
         };
         let (mut commit, mut tree): (Oid, Oid) =

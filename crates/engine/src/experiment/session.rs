@@ -300,7 +300,14 @@ impl Session {
         let next = match &run.state {
             Some(state) => {
                 let time_s = now().0 / 1_000_000;
-                harness.next(&mut self.objects, state, source, &self.identity, time_s)?
+                harness.next(
+                    &mut self.objects,
+                    state,
+                    &self.branch,
+                    source,
+                    &self.identity,
+                    time_s,
+                )?
             }
             None => None,
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use loopwright_core::budget::OverBudget;
 use loopwright_core::ending::Reason;
-use loopwright_core::ids::LoopName;
+use loopwright_core::ids::{BranchName, LoopName};
 use loopwright_core::kernel::Resolution;
 use loopwright_core::machine::Ending;
 use loopwright_core::spec::{self, ExperimentSpec};
@@ -68,7 +68,7 @@ pub fn start(
     needs: spec::Purpose,
     purpose: Purpose,
 ) -> Result<Exit, Failure> {
-    let project = common.project()?;
+    let project = common.project_to_drive()?;
     let settled = settle(
         &common.directory(),
         &project.user.top,
@@ -247,7 +247,13 @@ fn next_command(
                 next("run", "")
             } else if !status.is_baseline && status.incumbent.is_some() {
                 let why = "brings what was kept to the branch you have checked out";
-                next("adopt", why)
+                let is_main = status.branch == BranchName::main().as_str();
+                let of = if is_main {
+                    String::new()
+                } else {
+                    format!(" --branch {}", status.branch)
+                };
+                next(&format!("adopt{of}"), why)
             } else if trials > 0 {
                 next("log", "")
             } else {

@@ -236,3 +236,52 @@ fn limits_that_nobody_could_keep_are_refused_before_anything_is_spent() {
         .run(&["resume", "--budget-tokens", "1", "--trials", "1"])
         .failure(2);
 }
+
+#[test]
+fn each_branch_of_a_loop_gets_a_branch_of_git() {
+    let rig = Rig::new();
+    let run = |branch: &str| {
+        let propose = "echo $(($(cat n) - 1)) > n; echo $LOOPWRIGHT_TRIAL > t";
+        rig.run(&[
+            "run",
+            "--branch",
+            branch,
+            "--propose",
+            propose,
+            "--trials",
+            "1",
+        ])
+    };
+    let of_git = |branch: &str| rig.git(&["show", &format!("loopwright/speed/{branch}:n")]);
+    let first = run("main");
+    assert!(
+        first.stderr.contains("next: loopwright adopt\n"),
+        "{first:?}"
+    );
+    let other = run("other");
+    assert!(
+        !other.stdout.contains("the branch was not moved"),
+        "{other:?}"
+    );
+    let next = "next: loopwright adopt --branch other\n";
+    assert!(other.stderr.contains(next), "{other:?}");
+    // It begins where the loop stood, and goes on from its own.
+    assert_eq!([of_git("main"), of_git("other")], ["9\n", "8\n"]);
+    let _ = run("other").success();
+    let _ = run("main").success();
+    assert_eq!([of_git("main"), of_git("other")], ["8\n", "7\n"]);
+    // With another harness nothing is compared: the loop goes on from where it stands, and `other`
+    // begins once more from there, in the branch that is there.
+    rig.write("bench.sh", "echo m=$(cat n) # new\n");
+    rig.commit_all();
+    for (branch, n) in [("main", "7\n"), ("other", "6\n")] {
+        let outcome = run(branch);
+        assert!(
+            !outcome.stdout.contains("the branch was not moved"),
+            "{outcome:?}"
+        );
+        assert_eq!(of_git(branch), n);
+    }
+    let _ = rig.run(&["adopt", "--branch", "other"]).success();
+    assert_eq!(rig.read("n"), "6\n");
+}
