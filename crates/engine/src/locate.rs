@@ -9,8 +9,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use loopwright_git::{GitError, Refusal};
+
 use crate::error::EngineError;
-use crate::project::{Project, STORE_VARIABLE};
+use crate::project::{Project, chosen_store, store_of};
 
 /// Variables by which git looks elsewhere.
 const GIT_ELSEWHERE: [&str; 3] = ["GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE"];
@@ -27,29 +29,35 @@ pub struct Located {
 /// Where the store of the project around `directory` is; the same place as [`Project::find`] says.
 pub fn locate(directory: &Path, store: Option<&Path>) -> Result<Located, EngineError> {
     let plain = plain_checkout(directory);
-    let chosen = store.map(Path::to_path_buf).or_else(|| {
-        std::env::var_os(STORE_VARIABLE)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    });
-    if let Some(chosen) = chosen {
+    if let Some(store) = chosen_store(directory, store)? {
         return Ok(Located {
-            store: std::path::absolute(directory.join(chosen))
-                .map_err(EngineError::io("find the store"))?,
+            store,
             top: plain.map(|(top, _)| top),
         });
     }
     if let Some((top, common_dir)) = plain {
         return Ok(Located {
-            store: common_dir.join("loopwright"),
+            store: store_of(directory, None, &common_dir)?,
             top: Some(top),
         });
     }
-    let project = Project::find(directory, None)?;
-    Ok(Located {
-        store: project.store,
-        top: Some(project.user.top),
-    })
+    match Project::find(directory, None) {
+        Ok(project) => Ok(Located {
+            store: project.store,
+            top: Some(project.user.top),
+        }),
+        // Git can't be run there now; the record can be read all the same.
+        Err(EngineError::Git(GitError::Refused(Refusal::Trapped(trap))))
+            if trap.common_dir.is_some() =>
+        {
+            let common_dir = trap.common_dir.unwrap_or_default();
+            Ok(Located {
+                store: store_of(directory, None, &common_dir)?,
+                top: Some(trap.top),
+            })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// The top of a checkout laid out plainly, and its common git directory.
@@ -67,6 +75,8 @@ fn plain_checkout(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     let dot_git = top.join(".git");
     let git_dir = if dot_git.is_dir() {
         dot_git
+    } else if !dot_git.is_file() {
+        return None;
     } else {
         let text = fs::read_to_string(&dot_git).ok()?;
         let named = text.strip_prefix("gitdir:")?.trim();
@@ -75,9 +85,14 @@ fn plain_checkout(directory: &Path) -> Option<(PathBuf, PathBuf)> {
     if !git_dir.join("HEAD").is_file() {
         return None;
     }
-    let common_dir = match fs::read_to_string(git_dir.join("commondir")) {
-        Ok(text) => fs::canonicalize(git_dir.join(text.trim())).ok()?,
-        Err(_) => git_dir,
+    let named = git_dir.join("commondir");
+    let common_dir = if named.is_file() {
+        let text = fs::read_to_string(named).ok()?;
+        fs::canonicalize(git_dir.join(text.trim())).ok()?
+    } else if named.exists() {
+        return None;
+    } else {
+        git_dir
     };
     Some((top.to_path_buf(), common_dir))
 }

@@ -19,6 +19,9 @@ pub const STORE_VARIABLE: &str = "LOOPWRIGHT_STORE";
 /// The variable that moves the work folders.
 pub const WORK_VARIABLE: &str = "LOOPWRIGHT_WORK";
 
+/// The folder of a store with the notes for putting the user's checkout back.
+pub(crate) const IN_PLACE_FOLDER: &str = "in-place";
+
 /// A repository with the places that belong to it.
 #[derive(Debug, Clone)]
 pub struct Project {
@@ -34,14 +37,7 @@ impl Project {
     /// The project around `directory`. `store` overrides where its record is.
     pub fn find(directory: &Path, store: Option<&Path>) -> Result<Self, EngineError> {
         let user = UserRepository::discover(directory)?;
-        let store = match store
-            .map(Path::to_path_buf)
-            .or_else(|| variable(STORE_VARIABLE))
-        {
-            Some(chosen) => std::path::absolute(directory.join(chosen))
-                .map_err(EngineError::io("find the store"))?,
-            None => user.common_dir.join("loopwright"),
-        };
+        let store = store_of(directory, store, &user.common_dir)?;
         let work =
             work_root().join(Digest::of_content(store.as_os_str().as_encoded_bytes()).short());
         Ok(Self { user, store, work })
@@ -56,6 +52,30 @@ impl Project {
     pub fn work_of(&self, run: &loopwright_core::ids::RunId) -> PathBuf {
         self.work.join(run.as_str())
     }
+}
+
+/// Where the store of a repository is: where somebody chose to have it, else in its git directory.
+pub(crate) fn store_of(
+    directory: &Path,
+    store: Option<&Path>,
+    common_dir: &Path,
+) -> Result<PathBuf, EngineError> {
+    let chosen = chosen_store(directory, store)?;
+    Ok(chosen.unwrap_or_else(|| common_dir.join("loopwright")))
+}
+
+/// The store that somebody chose.
+pub(crate) fn chosen_store(
+    directory: &Path,
+    store: Option<&Path>,
+) -> Result<Option<PathBuf>, EngineError> {
+    let chosen = store
+        .map(Path::to_path_buf)
+        .or_else(|| variable(STORE_VARIABLE));
+    chosen
+        .map(|chosen| std::path::absolute(directory.join(chosen)))
+        .transpose()
+        .map_err(EngineError::io("find the store"))
 }
 
 fn variable(name: &str) -> Option<PathBuf> {

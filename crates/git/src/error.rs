@@ -6,6 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::types::{Oid, RepoPath};
 
+/// Something in a git directory that git would wait for, for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trap {
+    /// It.
+    pub path: PathBuf,
+    /// The top of the checkout.
+    pub top: PathBuf,
+    /// The git directory that all work trees share, where that can be told.
+    pub common_dir: Option<PathBuf>,
+}
+
 /// A failure of this crate.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -102,6 +113,12 @@ pub enum Refusal {
         "{0} is not inside a git repository; run `git init` there and commit the project first"
     )]
     NotARepository(PathBuf),
+    /// Git can't be run in the repository.
+    #[error(
+        "{} is a pipe or a device, and git would wait for it for ever; if a proposal in this checkout was interrupted, `loopwright resume` puts it right, else remove it",
+        .0.path.display()
+    )]
+    Trapped(Box<Trap>),
     /// No commit yet.
     #[error(
         "the repository {0} has no commit yet; run `git add -A && git commit -m start` there first"

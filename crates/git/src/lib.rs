@@ -25,6 +25,7 @@ pub mod store;
 pub mod test_support;
 #[cfg(test)]
 mod tests;
+mod traps;
 pub mod types;
 mod untrusted;
 pub mod user;
@@ -33,7 +34,7 @@ mod worktree;
 
 pub use adopt::{Adopted, Obstacle, adopt_branch, adopt_candidate};
 pub use branch::{Published, UserBranch};
-pub use error::{GitError, Refusal};
+pub use error::{GitError, Refusal, Trap};
 pub use in_place::{InPlace, InPlaceCommit, Interrupted, Owner};
 pub use proposer::{AgentHead, ProposerRepository, Snapshot};
 pub use quote::quoted;

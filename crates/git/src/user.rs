@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{GitError, Refusal};
 use crate::git::{Git, split_nul, words};
 use crate::store::Person;
+use crate::traps;
 use crate::types::{ObjectFormat, Oid, RepoPath};
 
 /// The oldest git whose `merge-tree --write-tree` and `cat-file --batch-command` we can use.
@@ -78,6 +79,9 @@ impl UserRepository {
     pub fn discover_with(directory: &Path, environment: Environment) -> Result<Self, GitError> {
         if !directory.is_dir() {
             return Err(Refusal::NotARepository(directory.to_path_buf()).into());
+        }
+        if let Some(trap) = traps::find(directory) {
+            return Err(Refusal::Trapped(Box::new(trap)).into());
         }
         let git = quiet(Git::as_user(directory).with_environment(&environment));
         check_version(&git)?;

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 use loopwright_core::ids::{LoopName, RunId};
 use loopwright_core::spec::{did_you_mean, near_misses};
-use loopwright_engine::experiment::KEYS;
+use loopwright_engine::experiment::{KEYS, project_to_drive};
 use loopwright_engine::project::check_not_lost;
 use loopwright_engine::views::{LISTING, loops_of};
 use loopwright_engine::{Located, Project, locate};
 use loopwright_record::{OpenError, OpenMode, Store};
 
 use crate::failure::Failure;
+use crate::output::talk;
 use crate::settings::find_file;
 
 /// Options every command has.
@@ -72,6 +73,17 @@ impl Common {
             &self.existing_directory()?,
             store.as_deref(),
         )?)
+    }
+
+    /// The same for whoever drives a run in it, or works in its checkout: what an interrupted
+    /// proposal left in git's way is undone first, and said.
+    pub fn project_to_drive(&self) -> Result<Project, Failure> {
+        let store = self.store_path()?;
+        let (project, undone) = project_to_drive(&self.existing_directory()?, store.as_deref())?;
+        for words in undone {
+            talk(&format!("undone in your checkout: {words}"));
+        }
+        Ok(project)
     }
 
     fn store_path(&self) -> Result<Option<PathBuf>, Failure> {

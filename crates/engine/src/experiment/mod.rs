@@ -26,6 +26,7 @@ pub mod session;
 pub mod site;
 pub mod unfinished;
 mod user_git;
+mod workable;
 pub mod workshop;
 
 pub use adopt::{Adoption, Wanted, adopt};
@@ -33,3 +34,4 @@ pub use checkup::{Finding, Level, check_loop, check_project, would_be_refused};
 pub use request::{KEYS, Purpose, Request, SessionReport, pinned};
 pub use session::Session;
 pub use unfinished::{Unfinished, unfinished};
+pub use workable::project_to_drive;

@@ -199,13 +199,20 @@ impl Guard {
             let why = format!("{what}: git would have obeyed it{saved}");
             put_back.undone.push(self.words(path, &why));
         }
+        put_back.undone.extend(self.put_missing()?);
+        Ok(put_back)
+    }
+
+    /// Makes what is gone as it was recorded; says what that was.
+    pub(super) fn put_missing(&self) -> Result<Vec<RefusedPath>, GitError> {
+        let mut undone = Vec::new();
         for (path, content) in &self.known {
-            if !found.contains_key(path) {
+            if fs::symlink_metadata(path).is_err() {
                 put(path, content)?;
-                put_back.undone.push(self.words(path, "it was put back"));
+                undone.push(self.words(path, "it was put back"));
             }
         }
-        Ok(put_back)
+        Ok(undone)
     }
 
     /// Stores what is about to be replaced; says where it is.

@@ -42,6 +42,22 @@ impl InPlace {
         }))
     }
 
+    /// Makes the git directory that an interrupted proposal left one in which git can be run, and
+    /// says what that took; [`recover`](Self::recover) does the rest. To be called while nobody
+    /// works in that checkout. `None`: nothing was interrupted.
+    pub fn make_workable(state_dir: &Path) -> Result<Option<Vec<RefusedPath>>, GitError> {
+        let Some(note) = Note::read(state_dir)? else {
+            return Ok(None);
+        };
+        let unreadable = || saved::unreadable(state_dir);
+        let git_dir = saved::path_from(&note.git_dir).ok_or_else(unreadable)?;
+        let guard = Guard::load(&note.guard).ok_or_else(unreadable)?;
+        let mut undone_here = note.shape.mend()?;
+        undone_here.extend(guard.put_missing()?);
+        head_back(&git_dir, &note.reference)?;
+        Ok(Some(undone_here))
+    }
+
     /// Puts a checkout right in which a proposal or a commit was interrupted; says what was done.
     /// `None`: nothing was interrupted.
     ///
@@ -87,6 +103,14 @@ impl InPlace {
     }
 }
 
+/// Makes a HEAD where none is: something that no git could read stood there.
+fn head_back(git_dir: &Path, reference: &str) -> Result<(), GitError> {
+    if fs::symlink_metadata(git_dir.join("HEAD")).is_ok() {
+        return Ok(());
+    }
+    references::point_head(git_dir, reference)
+}
+
 struct Recovery<'a> {
     state_dir: &'a Path,
     owner: &'a Owner,
@@ -101,10 +125,7 @@ impl Recovery<'_> {
         store: &mut ObjectStore,
     ) -> Result<Vec<RefusedPath>, GitError> {
         let put_back = put_back(&self.note.shape, guard, store)?;
-        if fs::symlink_metadata(user.git_dir.join("HEAD")).is_err() {
-            // Something that no git could read stood there.
-            references::point_head(&user.git_dir, &self.note.reference)?;
-        }
+        head_back(&user.git_dir, &self.note.reference)?;
         let user = user.discover_again()?;
         store.import_base(&user, &self.note.commit)?;
         let Some(at) = self.position(&user, store)? else {

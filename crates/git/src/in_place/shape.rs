@@ -67,8 +67,7 @@ impl Shape {
         }
         let mut entries = Vec::new();
         for directory in &directories {
-            let deeper = DEEPER.iter().map(|name| directory.join(name));
-            for path in listed(directory)?.into_iter().chain(deeper) {
+            for path in read_by_git(directory)? {
                 if let Some(kind) = kind_of(&path)? {
                     entries.push((hex(&path), kind));
                 }
@@ -184,7 +183,7 @@ impl Shape {
 
     /// Removes pipes, devices and links that were not there.
     fn clear_traps(&self, directory: &Path, mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
-        for path in listed(directory)? {
+        for path in read_by_git(directory)? {
             let is_trap = matches!(kind_of(&path)?, Some(Kind::Trap | Kind::Link(_)));
             let name = hex(&path);
             if is_trap && !self.entries.iter().any(|(known, _)| *known == name) {
@@ -373,6 +372,19 @@ fn listed(directory: &Path) -> Result<Vec<PathBuf>, GitError> {
     entries
         .map(|entry| Ok(entry.map_err(GitError::io("read", directory))?.path()))
         .collect()
+}
+
+/// What git reads or writes of a git directory, but for references and objects.
+fn read_by_git(directory: &Path) -> Result<Vec<PathBuf>, GitError> {
+    let mut found = listed(directory)?;
+    found.extend(DEEPER.iter().map(|name| directory.join(name)));
+    for folder in ["info", "objects/info"].map(|name| directory.join(name)) {
+        // Nothing is followed out of the git directory.
+        if kind_of(&folder)? == Some(Kind::Directory) {
+            found.extend(listed(&folder)?);
+        }
+    }
+    Ok(found)
 }
 
 /// Visits everything below a directory that is no directory itself; follows no link.

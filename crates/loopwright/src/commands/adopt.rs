@@ -42,7 +42,7 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let record = common.read()?;
     let name = common.choose_loop(&record)?;
     drop(record);
-    let project = common.project()?;
+    let project = common.project_to_drive()?;
     let wanted = match arguments.trial {
         Some(trial) => Wanted::Trial(trial),
         None => Wanted::Branch(BranchName::new(&arguments.branch).map_err(Failure::refused)?),

@@ -84,7 +84,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         return Ok(Exit::of_ending(ending, None));
     }
     let (spec, purpose, notices) = goes_on(&caps, left, &arguments.settings)?;
-    let project = common.project()?;
+    let project = common.project_to_drive()?;
     Drive {
         project: &project,
         spec,

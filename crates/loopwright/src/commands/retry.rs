@@ -37,7 +37,7 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         )));
     };
     drop(record);
-    let project = common.project()?;
+    let project = common.project_to_drive()?;
     Drive {
         project: &project,
         spec: pinned_spec(&caps)?,

@@ -8,6 +8,7 @@ use loopwright_exec::{boot_id, start_time_of};
 use loopwright_record::{OpenMode, RunningCommand, Store};
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::common::await_that;
 use crate::rig::{Rig, words_of};
 
 /// A proposal that waits to be let go.
@@ -41,6 +42,81 @@ fn saved(rig: &Rig, words: &str, name: &str) -> String {
     let objects = rig.repository().join(".git/loopwright/objects.git");
     let file = format!("{}:{name}", &rest[..40]);
     rig.git(&["--git-dir", objects.to_str().unwrap(), "show", &file])
+}
+
+/// What git reads at its start, and would wait for.
+const TRAPS: [&str; 8] = [
+    "HEAD",
+    "config",
+    "index",
+    "packed-refs",
+    "refs/heads/main",
+    "info/exclude",
+    "commondir",
+    "../.git/objects/info/alternates",
+];
+
+#[test]
+fn a_pipe_left_where_git_reads_holds_nobody_up() {
+    for name in TRAPS {
+        let rig = Rig::new();
+        rig.write(".git/info/exclude", "of-the-user\n");
+        rig.git(&["pack-refs", "--all", "--no-prune"]);
+        let (before, users) = (rig.git(&["rev-parse", "HEAD"]), settings(&rig));
+        let propose = format!(
+            "[ $LOOPWRIGHT_TRIAL = 2 ] || {{ rm -f .git/{name}; mkfifo .git/{name}; }}; {HELD}"
+        );
+        interrupted(&rig, &propose);
+        for look in ["status", "log", "verify", "doctor"] {
+            let mut child = rig.tool(&[look, "--loop", "a"]).spawn().unwrap();
+            await_that(&format!("{look} to end with a pipe at {name}"), || {
+                child.try_wait().unwrap().is_some()
+            });
+        }
+        rig.touch("go");
+        let done = resume(&rig);
+        let words = words_of(&done, 0);
+        assert!(
+            words.contains("undone in your checkout: .git/"),
+            "{name}: {words}"
+        );
+        assert_eq!(rig.git(&["rev-parse", "HEAD~1"]), before, "{name}");
+        assert_eq!(rig.git(&["status", "--porcelain"]), "", "{name}");
+        assert_eq!(settings(&rig), users, "{name}");
+        rig.git(&["fsck", "--full"]);
+    }
+}
+
+fn settings(rig: &Rig) -> [String; 3] {
+    ["HEAD", "config", "info/exclude"].map(|name| read(&rig.repository().join(".git"), name))
+}
+
+#[test]
+fn a_pipe_of_somebody_elses_is_named_and_left() {
+    let rig = Rig::new();
+    let head = rig.repository().join(".git/HEAD");
+    fs::remove_file(&head).unwrap();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&head)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let words = rig.refusal(
+        2,
+        &[
+            "run",
+            "--run",
+            "sh run.sh",
+            "--metric",
+            "m",
+            "--goal",
+            "min",
+        ],
+    );
+    assert!(words.contains(".git/HEAD is a pipe or a device"), "{words}");
+    assert!(fs::symlink_metadata(&head).is_ok());
 }
 
 #[test]
