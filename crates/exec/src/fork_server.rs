@@ -24,6 +24,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -37,6 +38,10 @@ use crate::sys;
 /// What every request is made of: the three standard descriptors of the
 /// supervisor to be, beside one byte.
 const STREAMS: usize = 3;
+
+/// How long a fork server may take to copy itself. One that somebody stopped must not make the engine
+/// deaf.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is executed as supervisor. Copies share one fork server, which ends with
 /// the last of them.
@@ -101,7 +106,7 @@ struct Server {
 /// Why there is no new supervisor.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The fork server has ended: another one may do better.
+    /// The fork server has ended, or doesn't answer: another one may do better.
     Gone,
     /// The system allows no more processes, or there is no such program.
     Failed(io::Error),
@@ -119,6 +124,7 @@ impl Refusal {
 impl Server {
     fn start(program: &Path) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
+        socket.set_read_timeout(Some(PATIENCE))?;
         let child = Command::new(program)
             .arg0("loopwright")
             .arg(SUPERVISE_ARGUMENT)

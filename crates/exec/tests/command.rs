@@ -240,16 +240,25 @@ fn a_supervisor_that_is_none_is_an_error_not_a_hang() {
     );
 }
 
-/// The command finds the fork server beside its own supervisor and kills it.
+/// The command finds the fork server beside its own supervisor and kills it, or stops it.
 #[test]
 fn a_killed_fork_server_is_replaced() {
+    replaced_after("KILL");
+}
+
+#[test]
+fn a_stopped_fork_server_is_replaced() {
+    replaced_after("STOP");
+}
+
+fn replaced_after(signal: &str) {
     let folder = tempfile::tempdir().unwrap();
     let killed = folder.path().join("killed");
     let line = format!(
         r#"engine=$(sed -n 's/^PPid:.//p' /proc/$PPID/status)
         for status in $(grep -lx "PPid:.$engine" /proc/[0-9]*/status); do
             if grep -qx 'Name:.loopwright-fork' "$status"; then
-                number=${{status#/proc/}}; kill -9 "${{number%/status}}"; echo yes >> {0}
+                number=${{status#/proc/}}; kill -s {signal} "${{number%/status}}"; echo yes >> {0}
             fi
         done 2>/dev/null"#,
         killed.display()
