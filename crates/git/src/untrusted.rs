@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, fstat, renameat, statat};
 use rustix::process::geteuid;
 
+use crate::disk::unique;
 use crate::error::GitError;
 use crate::place::{Place, names};
 use crate::types::{Mode, RepoPath};
@@ -62,8 +63,9 @@ impl UntrustedDirectory {
     fn emptied(path: &Path) -> Option<Self> {
         let mut place = Place::open(path).ok()??;
         let found = fstat(place.root()).ok()?;
-        let is_as_made = found.st_mode & 0o7777 & !0o755 == 0 && found.st_mode & 0o700 == 0o700;
-        if !is_as_made || found.st_uid != geteuid().as_raw() {
+        // Open to everybody it is by no usual umask.
+        let is_usual = found.st_mode & 0o7002 == 0 && found.st_mode & 0o700 == 0o700;
+        if !is_usual || found.st_uid != geteuid().as_raw() {
             return None;
         }
         for (name, _) in names(place.root()).ok()? {
@@ -157,15 +159,6 @@ fn in_the_way(kind: FileType, path: &[u8]) -> String {
         _ => "something that is no file",
     };
     format!("{what} at {}", Path::new(OsStr::from_bytes(path)).display())
-}
-
-/// Told apart from what earlier processes put aside.
-fn unique() -> String {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let since = std::time::SystemTime::UNIX_EPOCH.elapsed();
-    let since_us = since.map_or(0, |since| since.as_micros());
-    format!("{since_us}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 #[cfg(test)]

@@ -23,14 +23,19 @@ pub(crate) struct Presence {
     opened_log: Cell<Option<Identity>>,
 }
 
+/// Where SQLite keeps the log of a database.
+pub(crate) fn log_of(database: &Path) -> PathBuf {
+    let mut log = database.as_os_str().to_owned();
+    log.push("-wal");
+    log.into()
+}
+
 impl Presence {
     /// Notes which file an open connection has.
     pub(crate) fn of(database: &Path) -> Self {
-        let mut log = database.as_os_str().to_owned();
-        log.push("-wal");
         Self {
             database: database.to_owned(),
-            log: log.into(),
+            log: log_of(database),
             opened: identity(database),
             opened_log: Cell::new(None),
         }

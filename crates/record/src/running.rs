@@ -74,7 +74,7 @@ impl Running {
         }
         // A dead holder's: nobody writes there any more.
         for path in self.files(run)? {
-            if read(&path).is_some_and(|command| named(&command) == attempt) {
+            if read(&path)?.is_some_and(|command| named(&command) == attempt) {
                 remove(&path)?;
             }
         }
@@ -83,11 +83,10 @@ impl Running {
 
     /// The commands noted for a run.
     pub fn list(&self, run: &RunId) -> Result<Vec<RunningCommand>, StorageError> {
-        let files = self.files(run)?.into_iter();
-        let mut found: Vec<RunningCommand> = files
-            .filter_map(|path| read(&path))
-            .filter(|command| command.run == *run)
-            .collect();
+        let mut found = Vec::new();
+        for path in self.files(run)? {
+            found.extend(read(&path)?.filter(|command| command.run == *run));
+        }
         found.sort_by(|a, b| (&a.effect, a.attempt).cmp(&(&b.effect, b.attempt)));
         Ok(found)
     }
@@ -99,7 +98,7 @@ impl Running {
         for path in self.files(run)? {
             let is_others = |pid: u32| pid != std::process::id() && start_time_of(pid).is_some();
             if !taken.contains_key(&path)
-                && read(&path).is_none()
+                && read(&path)?.is_none()
                 && !process_of(&path).is_some_and(is_others)
             {
                 remove(&path)?;
@@ -120,14 +119,16 @@ impl Running {
                 .map_err(|error| StorageError::io(&self.folder, &error))?;
         }
         let process = std::process::id();
-        let free = (0..u32::MAX)
-            .map(|number| format!("{}.{process}.{number}.json", command.run))
-            .map(|name| self.folder.join(name))
+        for number in 0..=u32::MAX {
+            let name = format!("{}.{process}.{number}.json", command.run);
+            let path = self.folder.join(name);
             // One that names somebody is of a dead process that had our number.
-            .find(|path| !taken.contains_key(path) && read(path).is_none())
-            .expect("BUG: more commands run than there are numbers");
-        taken.insert(free.clone(), attempt);
-        Ok(free)
+            if !taken.contains_key(&path) && read(&path)?.is_none() {
+                taken.insert(path.clone(), attempt);
+                return Ok(path);
+            }
+        }
+        unreachable!("BUG: more commands run than there are numbers")
     }
 
     /// The files for notes of a run.
@@ -172,6 +173,12 @@ fn remove(path: &Path) -> Result<(), StorageError> {
     }
 }
 
-fn read(path: &Path) -> Option<RunningCommand> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// Whom a note names: nobody where it is gone, empty, or was torn by the death of its writer. One
+/// that can't be read may name somebody.
+fn read(path: &Path) -> Result<Option<RunningCommand>, StorageError> {
+    match fs::read(path) {
+        Ok(text) => Ok(serde_json::from_slice(&text).ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StorageError::io(path, &error)),
+    }
 }

@@ -16,7 +16,7 @@ use crate::error::{AppendError, OpenError, ReadError, StorageError};
 use crate::index::KeySource;
 use crate::journal::{Along, Batches, Journal};
 use crate::listing::ListingSource;
-use crate::presence::Presence;
+use crate::presence::{Presence, log_of};
 use crate::read::{self, BatchReader, run_row};
 use crate::running::Running;
 use crate::schema::{self, Access};
@@ -220,9 +220,7 @@ fn checkpoint(connection: &Connection, mode: &str) -> bool {
 
 /// How large the log beside a database is.
 fn log_bytes(database: &Path) -> u64 {
-    let mut log = database.as_os_str().to_owned();
-    log.push("-wal");
-    fs::metadata(&log).map_or(0, |found| found.len())
+    fs::metadata(log_of(database)).map_or(0, |found| found.len())
 }
 
 fn make_folders(folder: &Path) -> Result<(), OpenError> {

@@ -144,6 +144,12 @@ fn running_commands_are_listed_until_they_are_removed() {
     other.running().clear(&first.run).unwrap();
     assert_eq!(other.running().list(&first.run).unwrap(), both);
     assert!(!folder.path().join("running/r1.999999998.7.json").exists());
+    // What can't be read may name somebody.
+    let unreadable = folder.path().join("running/r1.999999997.0.json");
+    std::fs::create_dir(&unreadable).unwrap();
+    assert!(store.running().list(&first.run).is_err());
+    assert!(store.running().clear(&first.run).is_err());
+    std::fs::remove_dir(&unreadable).unwrap();
     // One of a process that lives (every system's first) may be about to be written.
     let alive = folder.path().join("running/r1.1.0.json");
     std::fs::write(&alive, "").unwrap();

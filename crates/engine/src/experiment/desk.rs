@@ -1,5 +1,5 @@
 //! The desk: a directory outside every tree for the files that a command gets and leaves. Each
-//! command finds a new one, so that nothing an earlier one left there can be in the way.
+//! command finds it empty: nothing an earlier one left there can be in the way.
 
 use std::path::{Path, PathBuf};
 
