@@ -46,6 +46,12 @@ pub enum GitError {
         /// What it said, shortened.
         message: String,
     },
+    /// Git takes objects for harmful or malformed, and keeps them out of a repository.
+    #[error("git takes none of it into the repository: {words}")]
+    ObjectsRefused {
+        /// What it said.
+        words: String,
+    },
     /// Git answered something this crate does not understand.
     #[error("unexpected answer: {0}")]
     Unexpected(String),

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use super::ObjectStore;
 use crate::disk;
 use crate::error::{GitError, Refusal};
-use crate::git::{Git, failure, spawn};
+use crate::git::{Git, failure, spawn, words};
 use crate::types::{ObjectFormat, Objects as _, Oid};
 use crate::user::UserRepository;
 
@@ -169,14 +169,18 @@ fn pipe_objects<const N: usize>(
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let mut packing = spawn(&mut packing, here)?;
-    let stream = packing.stdout.take().map_or_else(Stdio::null, Stdio::from);
-    let mut receiving = to.command();
-    receiving
-        .args(arguments)
-        .stdin(stream)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let receiving = spawn(&mut receiving, here);
+    let receiving = {
+        let stream = packing.stdout.take().map_or_else(Stdio::null, Stdio::from);
+        let mut command = to.command();
+        command
+            .args(arguments)
+            .stdin(stream)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        // The description holds the reading end of the pipe, and has to go: should the receiver die
+        // (a full disk), the packer would wait for ever for somebody to read.
+        spawn(&mut command, here)
+    };
     let input = packing.stdin.take();
     let output = receiving.and_then(|receiving| {
         std::thread::scope(|scope| {
@@ -192,7 +196,12 @@ fn pipe_objects<const N: usize>(
         .map_err(GitError::io("copy objects in", here))?;
     let output = output?;
     if !output.status.success() {
-        return Err(failure(arguments, &output));
+        let said = words(&output);
+        return Err(if said.contains("fsck error") {
+            GitError::ObjectsRefused { words: said }
+        } else {
+            failure(arguments, &output)
+        });
     }
     if !packed.success() {
         return Err(GitError::unexpected(format!(

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use crate::git::Git;
 use crate::test_support::{TestRepository, commit_tree};
 use crate::types::{Change, Mode, ObjectFormat, Objects as _, Oid, RepoPath, diff_listings};
 use crate::{GitError, ObjectStore};
@@ -215,5 +216,50 @@ fn many_make_one_store_at_once_and_bring_a_base_each() {
             .iter()
             .any(|name| name.to_string_lossy().contains(".new")),
         "{names:?}"
+    );
+}
+
+/// Bytes that nothing can make shorter, from a simple generator.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[0]
+    };
+    std::iter::repeat_with(&mut next).take(count).collect()
+}
+
+#[test]
+fn a_receiver_that_dies_early_holds_nobody_up() {
+    let repository = TestRepository::new();
+    let (_, mut store) = repository.store();
+    // Far more than a pipe holds.
+    let blob = store.write_blob(&noise(2 << 20)).unwrap();
+    let nowhere = Git::on(&repository.outside("no-repository"));
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let listed = format!("{blob}\n");
+        let _ = done.send(store.copy_out(listed.as_bytes(), &nowhere).is_err());
+    });
+    let patience = std::time::Duration::from_secs(60);
+    assert_eq!(is_done.recv_timeout(patience), Ok(true));
+}
+
+#[test]
+fn what_git_takes_for_harmful_is_refused_in_its_words() {
+    let repository = TestRepository::new();
+    let (user, mut store) = repository.store();
+    let base = store.read_commit(&user.head).unwrap().tree;
+    let bad = "[submodule \"x\"]\n\tpath = x\n\turl = -u./evil\n";
+    let changes = [change(&mut store, ".gitmodules", bad)];
+    let tree = store.write_tree(&base, &changes).unwrap();
+    let listed = store.list_trees(&[tree]).unwrap();
+    let error = store.copy_out(&listed, &user.hermetic()).unwrap_err();
+    assert!(matches!(error, GitError::ObjectsRefused { .. }), "{error}");
+    assert!(
+        error.to_string().contains("disallowed submodule url"),
+        "{error}"
     );
 }
