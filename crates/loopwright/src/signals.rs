@@ -1,5 +1,5 @@
 //! Signals: the first asks the run to end what it runs, record that, and go; the second hurries.
-//! A terminal that is gone (SIGHUP) is one of them, and what can't be written any more is let go; so is
+//! A terminal that is gone (SIGHUP, unless it is ignored) is one of them, and what can't be written any more is let go; so is
 //! SIGQUIT, which would leave a core file and no word of what happened.
 
 use std::sync::Arc;
@@ -35,13 +35,25 @@ fn name(signal: i32) -> &'static str {
     }
 }
 
+/// Whether whoever started this process had hangups ignored: what `nohup` does, so that the run
+/// outlives the terminal.
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
+}
+
 /// Hands signals on to `interrupter` from now on; `say` tells whoever is there.
 pub fn forward(
     interrupter: Interrupter,
     say: impl Fn(&str) + Send + 'static,
 ) -> Result<Caught, Failure> {
-    let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT]).map_err(Failure::io("catch signals"))?;
+    let mut wanted = vec![SIGINT, SIGTERM, SIGQUIT];
+    if !is_hangup_ignored() {
+        wanted.push(SIGHUP);
+    }
+    let mut signals = Signals::new(wanted).map_err(Failure::io("catch signals"))?;
     let caught = Caught::default();
     let first = caught.clone();
     let work = move || {

@@ -95,6 +95,11 @@ pub fn check_loop(project: &Project, spec: &ExperimentSpec, workdir: &str) -> Ve
         ),
         Err(error) => Finding::of_error("commands", &error),
     });
+    if spec.propose.is_none() {
+        let words =
+            "is not set, and `loopwright run` needs it: --propose, or `propose` in loopwright.toml";
+        findings.push(Finding::new("proposer", Level::Note, words));
+    }
     if let Err(error) = preflight::check_budget(spec) {
         findings.push(Finding::of_error("budget", &error));
     }

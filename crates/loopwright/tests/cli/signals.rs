@@ -74,3 +74,15 @@ fn a_second_signal_hurries() {
     });
     assert_eq!(rig.finish(child).code, 130);
 }
+
+#[test]
+fn under_nohup_a_terminal_that_goes_away_ends_nothing() {
+    let rig = Rig::after_six_trials();
+    let binary = env!("CARGO_BIN_EXE_loopwright");
+    let child = rig.start_as("nohup", &[binary, "run", "--trials", "2"]);
+    rig.wait_for_proposal(7);
+    send(&child, Signal::HUP);
+    rig.let_go();
+    let stdout = rig.finish(child).success();
+    assert!(stdout.contains("trial   8"), "{stdout}");
+}

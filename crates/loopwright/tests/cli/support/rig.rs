@@ -179,6 +179,11 @@ impl Rig {
         spawn(&mut self.command(arguments))
     }
 
+    /// Starts another program in the same surroundings.
+    pub fn start_as(&self, program: &str, arguments: &[&str]) -> Child {
+        spawn(self.prepared(Path::new(program)).args(arguments))
+    }
+
     /// Waits for a child that was started so.
     pub fn finish(&self, child: Child) -> Outcome {
         let output = child.wait_with_output().unwrap();
