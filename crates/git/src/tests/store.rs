@@ -237,7 +237,9 @@ fn a_receiver_that_dies_early_holds_nobody_up() {
     let (_, mut store) = repository.store();
     // Far more than a pipe holds.
     let blob = store.write_blob(&noise(2 << 20)).unwrap();
-    let nowhere = Git::on(&repository.outside("no-repository"));
+    let nowhere = repository.outside("no-repository");
+    fs::create_dir(&nowhere).unwrap();
+    let nowhere = Git::on(&nowhere);
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let listed = format!("{blob}\n");
