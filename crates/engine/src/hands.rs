@@ -46,6 +46,10 @@ pub enum Performed {
 
 /// Performs effects; lives on the worker's thread.
 pub trait Performer: Send {
+    /// Makes ready what is likely to be performed next, as far as that is free, harmless, and as well
+    /// done then.
+    fn make_ready(&mut self, _announced: &Announced) {}
+
     /// Performs one, and is stopped through `control`.
     fn perform(&mut self, announced: &Announced, control: &Control) -> Performed;
 }
@@ -98,6 +102,10 @@ impl Control {
             .orders
             .front()
             .is_some_and(|order| order.stop.is_some())
+    }
+
+    fn is_idle(&self) -> bool {
+        self.lock().orders.is_empty()
     }
 
     fn ordered(&self, effect: &EffectId) {
@@ -184,10 +192,16 @@ impl Happenings {
     }
 }
 
+/// What the worker is told.
+enum Task {
+    MakeReady(Announced),
+    Perform(Announced),
+}
+
 /// Hands with one worker.
 pub struct WorkerHands<'a> {
     happenings: Happenings,
-    orders: Option<Sender<Announced>>,
+    orders: Option<Sender<Task>>,
     worker: Option<JoinHandle<()>>,
     control: Control,
     /// Renews the lease; called about three times in its life.
@@ -202,11 +216,18 @@ impl<'a> WorkerHands<'a> {
         mut performer: Box<dyn Performer>,
         renew: Box<dyn FnMut() -> Result<(), String> + 'a>,
     ) -> std::io::Result<Self> {
-        let (orders, inbox) = mpsc::channel::<Announced>();
+        let (orders, inbox) = mpsc::channel::<Task>();
         let control = Control::default();
         let (sender, on_worker) = (happenings.sender.clone(), control.clone());
         let work = move || {
-            for announced in inbox {
+            for task in inbox {
+                let announced = match task {
+                    Task::MakeReady(announced) => {
+                        performer.make_ready(&announced);
+                        continue;
+                    }
+                    Task::Perform(announced) => announced,
+                };
                 let performed = if on_worker.is_stopping() {
                     let usage = Usage::default().free_of_charge();
                     Performed::Stopped { usage }
@@ -267,12 +288,19 @@ fn happening(announced: Announced, performed: Performed) -> Happening {
 }
 
 impl Hands for WorkerHands<'_> {
+    fn make_ready(&mut self, announced: &Announced) {
+        // A worker that is busy has no time to spare.
+        if let (true, Some(orders)) = (self.control.is_idle(), &self.orders) {
+            let _ = orders.send(Task::MakeReady(announced.clone()));
+        }
+    }
+
     fn begin(&mut self, announced: Announced) {
         self.control.ordered(&announced.effect);
         let sent = self
             .orders
             .as_ref()
-            .is_some_and(|orders| orders.send(announced).is_ok());
+            .is_some_and(|orders| orders.send(Task::Perform(announced)).is_ok());
         if !sent {
             let why = "the worker is gone".to_owned();
             // The receiver is ours, so this can't fail.

@@ -84,7 +84,8 @@ impl Command {
 /// What is run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
-    /// A line for `/bin/sh -c`.
+    /// A line for `/bin/sh -c`. Where it is plainly a program and its arguments, that
+    /// is started without a shell.
     Shell(String),
     /// A program and its arguments. The program is looked up in the command's
     /// own `PATH` unless it holds a slash.

@@ -12,6 +12,9 @@
 //!           └── supervisor ── …
 //! ```
 //!
+//! A copy prepares its fence, then waits for its command: where the engine knows
+//! that another command will follow, it orders the copy before (see `launch`).
+//!
 //! It is no part of any promise: it holds no state, no family descends from it,
 //! and if it is gone the next command starts another. It ends with the engine,
 //! whose end it sees as the end of their socket.
@@ -21,9 +24,8 @@ use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::net::{
@@ -32,73 +34,22 @@ use rustix::net::{
 };
 use rustix::process::Pid;
 
+use crate::command::Isolation;
+use crate::protocol::{fence_byte, isolation_of};
 use crate::supervisor::SUPERVISE_ARGUMENT;
 use crate::sys;
 
 /// What every request is made of: the three standard descriptors of the
 /// supervisor to be, beside one byte.
-const STREAMS: usize = 3;
+pub(crate) const STREAMS: usize = 3;
 
 /// How long a fork server may take to copy itself. One that somebody stopped must not make the engine
 /// deaf.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is executed as supervisor. Copies share one fork server, which ends with
-/// the last of them.
-#[derive(Clone, Debug)]
-pub struct Supervisor {
-    shared: Arc<Shared>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    program: PathBuf,
-    server: Mutex<Option<Server>>,
-}
-
-impl Supervisor {
-    /// The binary this process runs, even if its file was replaced meanwhile. Its
-    /// `main` must call [`supervisor_main`](crate::supervisor_main).
-    pub fn this_program() -> Self {
-        Self::program("/proc/self/exe")
-    }
-
-    /// Another binary whose `main` does.
-    pub fn program(path: impl Into<PathBuf>) -> Self {
-        Self {
-            shared: Arc::new(Shared {
-                program: path.into(),
-                server: Mutex::new(None),
-            }),
-        }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.shared.program
-    }
-
-    /// A new supervisor with these standard streams, as a child of this process
-    /// (which has to collect it). If the fork server had to be given up the
-    /// streams must not be used again: a copy that nobody knows may hold them.
-    pub(crate) fn fork(&self, streams: [BorrowedFd<'_>; STREAMS]) -> Result<Pid, Refusal> {
-        let server = self.shared.server.lock();
-        let mut server = server.unwrap_or_else(PoisonError::into_inner);
-        if server.is_none() {
-            *server = Some(Server::start(&self.shared.program).map_err(Refusal::Failed)?);
-        }
-        let pid = server
-            .as_ref()
-            .map_or(Err(Refusal::Gone), |server| server.fork(streams));
-        if matches!(pid, Err(Refusal::Gone)) {
-            *server = None;
-        }
-        pid
-    }
-}
-
 /// The engine's side of a running fork server.
 #[derive(Debug)]
-struct Server {
+pub(crate) struct Server {
     child: Child,
     socket: UnixStream,
 }
@@ -122,7 +73,7 @@ impl Refusal {
 }
 
 impl Server {
-    fn start(program: &Path) -> io::Result<Self> {
+    pub(crate) fn start(program: &Path) -> io::Result<Self> {
         let (socket, theirs) = UnixStream::pair()?;
         socket.set_read_timeout(Some(PATIENCE))?;
         let child = Command::new(program)
@@ -137,14 +88,27 @@ impl Server {
         Ok(Self { child, socket })
     }
 
-    fn fork(&self, streams: [BorrowedFd<'_>; STREAMS]) -> Result<Pid, Refusal> {
+    /// Asks for a copy with these standard streams and this fence. It answers by
+    /// [`Server::answer`]: to be read before anything else is asked.
+    pub(crate) fn order(
+        &self,
+        streams: [BorrowedFd<'_>; STREAMS],
+        isolation: Isolation,
+    ) -> Result<(), Refusal> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&streams));
-        let request = [io::IoSlice::new(b"f")];
+        let fence = [fence_byte(isolation)];
+        let request = [io::IoSlice::new(&fence)];
         let flags = SendFlags::NOSIGNAL;
         retry(|| sendmsg(&self.socket, &request, &mut ancillary, flags))
             .map_err(|_| Refusal::Gone)?;
+        Ok(())
+    }
+
+    /// The copy that was ordered last, as a child of this process, which has to
+    /// collect it.
+    pub(crate) fn answer(&self) -> Result<Pid, Refusal> {
         let mut answer = [0; 4];
         let received = retry(|| recv(&self.socket, &mut answer, RecvFlags::WAITALL));
         match received {
@@ -180,8 +144,8 @@ fn retry<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Resu
 
 /// What a process of the fork server finds itself to be.
 pub(crate) enum Role {
-    /// A copy: a supervisor, with its command's streams in place.
-    Supervisor,
+    /// A copy: a supervisor, with its command's streams in place and this fence to prepare.
+    Supervisor(Isolation),
     /// The fork server itself, at its end: the engine is gone.
     Server,
 }
@@ -189,14 +153,14 @@ pub(crate) enum Role {
 /// Makes supervisors until the engine is gone. Comes back once in the fork
 /// server, and once in each of its copies.
 pub(crate) fn serve(engine: BorrowedFd<'_>) -> io::Result<Role> {
-    while let Some(streams) = next_request(engine)? {
+    while let Some((streams, isolation)) = next_request(engine)? {
         let answer = match sys::fork_sibling() {
             Ok(None) => {
                 let [control, output, errors] = streams;
                 rustix::stdio::dup2_stdin(&control)?;
                 rustix::stdio::dup2_stdout(&output)?;
                 rustix::stdio::dup2_stderr(&errors)?;
-                return Ok(Role::Supervisor);
+                return Ok(Role::Supervisor(isolation));
             }
             Ok(Some(pid)) => pid,
             Err(error) => -error.raw_os_error().unwrap_or(libc::EAGAIN),
@@ -209,8 +173,8 @@ pub(crate) fn serve(engine: BorrowedFd<'_>) -> io::Result<Role> {
     Ok(Role::Server)
 }
 
-/// The streams of the next supervisor; `None` if the engine is gone.
-fn next_request(engine: BorrowedFd<'_>) -> io::Result<Option<[OwnedFd; STREAMS]>> {
+/// The streams and the fence of the next supervisor; `None` if the engine is gone.
+fn next_request(engine: BorrowedFd<'_>) -> io::Result<Option<([OwnedFd; STREAMS], Isolation)>> {
     let mut streams = Vec::with_capacity(STREAMS);
     let mut byte = [0];
     let received = retry(|| {
@@ -231,6 +195,6 @@ fn next_request(engine: BorrowedFd<'_>) -> io::Result<Option<[OwnedFd; STREAMS]>
     }
     let streams = streams.try_into();
     streams
-        .map(Some)
+        .map(|streams| Some((streams, isolation_of(byte[0]))))
         .map_err(|_| io::Error::other("the request has not three streams"))
 }

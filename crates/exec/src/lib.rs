@@ -17,6 +17,8 @@
 //! | `keeper` | bounded memory for output, and the spill file |
 //! | `finished` | what came of it |
 //! | `fork_server` | what supervisors are copies of |
+//! | `launch` | the channels to a supervisor, and the one that is ready before it is needed |
+//! | `plain` | lines that need no shell |
 //! | `protocol` | what engine and supervisor say to each other |
 //! | `supervisor` | the supervisor's entry and its choice of fence |
 //! | `leader` | the loop that starts the command and outlives its family |
@@ -39,8 +41,10 @@ mod family;
 mod finished;
 mod fork_server;
 mod keeper;
+mod launch;
 mod leader;
 mod orphan;
+mod plain;
 mod procfs;
 mod protocol;
 mod reader;
@@ -51,7 +55,7 @@ mod sys;
 pub use capture::{Capture, Captured, Spill, SpillInfo};
 pub use command::{Command, Environment, Isolation, Program, Stdin, Streams};
 pub use finished::{Containment, Ending, Finished, Leftover};
-pub use fork_server::Supervisor;
+pub use launch::Supervisor;
 pub use orphan::{Ended, OrphanError, SupervisorId, end_orphans};
 pub use procfs::{boot_id, process_alive, start_time_of};
 pub use reader::Observer;

@@ -1,7 +1,9 @@
 //! What engine and supervisor say to each other, over one socket.
 //!
-//! The engine sends one **request** (the command), then at most a few **stop**
-//! bytes; the end of its stream means that it is dead. The supervisor sends
+//! Which fence a supervisor is to prepare is told before, by the **fence byte**
+//! with which the fork server is asked for it. The engine sends one **request**
+//! (the command), then at most a few **stop** bytes; the end of its stream means
+//! that it is dead. The supervisor sends
 //! one **report** when all is over. Both are the same
 //! binary, so the format needs no compatibility, only a version to refuse a
 //! mismatched override. It is written by hand: the supervisor should be ready
@@ -16,12 +18,30 @@ use crate::command::{Environment, Isolation};
 use crate::finished::{Containment, Leftover};
 
 /// Changed whenever anything below changes.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 /// A stop byte: SIGTERM, the grace, SIGKILL.
 pub(crate) const STOP_GENTLY: u8 = b'g';
 /// A stop byte: SIGKILL.
 pub(crate) const STOP_AT_ONCE: u8 = b'k';
+
+/// How the fork server is told what fence its copy is to prepare.
+pub(crate) fn fence_byte(isolation: Isolation) -> u8 {
+    match isolation {
+        Isolation::Auto => b'a',
+        Isolation::WithoutNamespace => b'w',
+        Isolation::SubreaperOnly => b's',
+    }
+}
+
+/// The isolation such a byte means; the strongest, where it means nothing.
+pub(crate) fn isolation_of(fence_byte: u8) -> Isolation {
+    match fence_byte {
+        b'w' => Isolation::WithoutNamespace,
+        b's' => Isolation::SubreaperOnly,
+        _ => Isolation::Auto,
+    }
+}
 
 /// No honest message is longer: Linux itself refuses larger argument lists.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
@@ -35,7 +55,6 @@ pub(crate) struct Request {
     pub(crate) time_limit: Option<Duration>,
     pub(crate) grace: Duration,
     pub(crate) linger: Duration,
-    pub(crate) isolation: Isolation,
     pub(crate) read_only: Vec<PathBuf>,
 }
 
@@ -103,11 +122,6 @@ impl Request {
         out.duration(self.time_limit.unwrap_or_default());
         out.duration(self.grace);
         out.duration(self.linger);
-        out.byte(match self.isolation {
-            Isolation::Auto => 0,
-            Isolation::WithoutNamespace => 1,
-            Isolation::SubreaperOnly => 2,
-        });
         out.count(self.read_only.len());
         self.read_only
             .iter()
@@ -140,12 +154,6 @@ impl Request {
             time_limit: limited.then_some(time_limit),
             grace: input.duration()?,
             linger: input.duration()?,
-            isolation: match input.byte()? {
-                0 => Isolation::Auto,
-                1 => Isolation::WithoutNamespace,
-                2 => Isolation::SubreaperOnly,
-                _ => return None,
-            },
             read_only: input.list(|input| input.text().map(PathBuf::from))?,
         })
     }
@@ -383,9 +391,6 @@ mod tests {
             time_limit in prop::option::of(any_duration()),
             grace in any_duration(),
             linger in any_duration(),
-            isolation in prop::sample::select(vec![
-                Isolation::Auto, Isolation::WithoutNamespace, Isolation::SubreaperOnly,
-            ]),
             read_only in prop::collection::vec(any_text().prop_map(PathBuf::from), 0..3),
         ) -> Request {
             Request {
@@ -395,7 +400,6 @@ mod tests {
                 time_limit,
                 grace,
                 linger,
-                isolation,
                 read_only,
             }
         }

@@ -2,7 +2,9 @@
 //! supervisor's death.
 //!
 //! It ends when the supervisor has, whoever holds the pipes; and if the
-//! supervisor was killed before it could report, it ends the family.
+//! supervisor was killed before it could report, it ends the family. The first
+//! process of a namespace reports when all others are gone, and then only has to
+//! end itself: that isn't waited for.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,8 +19,9 @@ use rustix::net::{RecvFlags, Shutdown};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
 use crate::capture::Capture;
-use crate::finished::{Ending, Finished};
+use crate::finished::{Containment, Ending, Finished};
 use crate::keeper::Keeper;
+use crate::launch::Supervisor;
 use crate::orphan::{SupervisorId, sweep};
 use crate::procfs;
 use crate::protocol::{End, News, Report, split_message};
@@ -65,8 +68,11 @@ pub(crate) struct Reader {
     /// Readable once the supervisor has ended; `None` on an old kernel.
     end_fd: Option<OwnedFd>,
     id: SupervisorId,
+    supervisor: Supervisor,
     observer: Option<Box<dyn Observer>>,
     started: Instant,
+    /// The beginning of a report.
+    arrived: Vec<u8>,
     report: Option<Report>,
     buffer: Vec<u8>,
     is_over: bool,
@@ -79,6 +85,7 @@ pub(crate) struct Sources {
     pub(crate) control: Arc<UnixStream>,
     pub(crate) child: Pid,
     pub(crate) id: SupervisorId,
+    pub(crate) supervisor: Supervisor,
 }
 
 impl Drop for Reader {
@@ -96,6 +103,7 @@ impl Drop for Reader {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     SupervisorsEnd,
+    Report,
     Output,
     Errors,
 }
@@ -115,30 +123,37 @@ impl Reader {
             control: sources.control,
             child: sources.child,
             id: sources.id,
+            supervisor: sources.supervisor,
             observer,
             started: Instant::now(),
+            arrived: Vec::new(),
             report: None,
             buffer: vec![0; READ_BYTES],
             is_over: false,
         }
     }
 
-    /// Reads everything to the end; gives how the supervisor ended and, if it
-    /// left a family behind that couldn't be ended, who.
-    pub(crate) fn read_all(&mut self) -> (io::Result<ExitStatus>, Option<String>) {
-        let mut open = vec![Source::Output];
+    /// Reads everything to the end; in words, why there is no report.
+    pub(crate) fn read_all(&mut self) -> Option<String> {
+        let mut open = vec![Source::Output, Source::Report];
         if self.errors.is_some() {
             open.push(Source::Errors);
         }
-        // Only the supervisor's end counts: a pipe may end long before, if the
-        // command closes it, or be held open by nobody of the family.
+        // A pipe's end means nothing: it may end long before, if the command closes
+        // it, or be held open by nobody of the family.
         while !self.turn(&mut open) {}
         self.listen();
-        let unswept = match self.report {
-            Some(_) => None,
-            None => self.end_lost_family(),
-        };
-        let status = collect(self.child);
+        let mut lost = None;
+        if self.family_is_gone() {
+            self.supervisor.collect_later(self.child);
+        } else {
+            let unswept = match self.report {
+                Some(_) => None,
+                None => self.end_lost_family(),
+            };
+            let status = collect(self.child);
+            lost = self.report.is_none().then(|| why_lost(status, unswept));
+        }
         // Nobody is left to write: what the pipes hold is the rest. (Bounded, lest
         // a survivor of a weak fence writes for ever.)
         for source in [Source::Output, Source::Errors] {
@@ -146,14 +161,23 @@ impl Reader {
             while reads.next().is_some() && self.read(source) == Some(true) {}
         }
         self.is_over = true;
-        (status, unswept)
+        lost
     }
 
-    /// Waits for something and deals with it; gives whether the supervisor is
-    /// dead. It isn't collected yet: that keeps its process id from being used
-    /// again.
+    /// Whether the first process of a namespace has said that nobody else is left.
+    fn family_is_gone(&self) -> bool {
+        let report = self.report.as_ref();
+        report.is_some_and(|report| {
+            report.fence.containment == Containment::PidNamespace
+                && matches!(report.news, News::Finished(_))
+        })
+    }
+
+    /// Waits for something and deals with it; gives whether it is over: the family
+    /// gone, or the supervisor dead. It isn't collected yet: that keeps its process
+    /// id from being used again.
     fn turn(&mut self, open: &mut Vec<Source>) -> bool {
-        let mut fds = Vec::with_capacity(3);
+        let mut fds = Vec::with_capacity(4);
         for source in open.iter() {
             if let Some(fd) = self.descriptor(*source) {
                 fds.push((*source, PollFd::from_borrowed_fd(fd, PollFlags::IN)));
@@ -165,9 +189,17 @@ impl Reader {
         }
         let ready = wait_for_any(fds, self.end_fd.is_none().then_some(LOOK_AGAIN));
         for source in &ready {
-            if *source != Source::SupervisorsEnd && self.read(*source).is_none() {
+            let goes_on = match source {
+                Source::SupervisorsEnd => true,
+                Source::Report => self.listen(),
+                Source::Output | Source::Errors => self.read(*source).is_some(),
+            };
+            if !goes_on {
                 open.retain(|still| still != source);
             }
+        }
+        if self.family_is_gone() {
+            return true;
         }
         match self.end_fd {
             Some(_) => ready.contains(&Source::SupervisorsEnd),
@@ -178,6 +210,7 @@ impl Reader {
     fn descriptor(&self, source: Source) -> Option<BorrowedFd<'_>> {
         match source {
             Source::SupervisorsEnd => self.end_fd.as_ref().map(AsFd::as_fd),
+            Source::Report => Some(self.control.as_fd()),
             Source::Output => Some(self.output.as_fd()),
             Source::Errors => self.errors.as_ref().map(|(pipe, _)| pipe.as_fd()),
         }
@@ -209,20 +242,21 @@ impl Reader {
         Some(true)
     }
 
-    /// Takes the report, if there is one: the supervisor has ended.
-    fn listen(&mut self) {
-        let mut arrived = Vec::new();
-        loop {
+    /// Takes what there is of the report; gives whether more of it can come.
+    fn listen(&mut self) -> bool {
+        let goes_on = loop {
             match rustix::net::recv(&self.control, &mut self.buffer[..], RecvFlags::DONTWAIT) {
-                Ok((_, 0)) => break,
-                Ok((_, length)) => arrived.extend_from_slice(&self.buffer[..length]),
+                Ok((_, 0)) => break false,
+                Ok((_, length)) => self.arrived.extend_from_slice(&self.buffer[..length]),
                 Err(rustix::io::Errno::INTR) => {}
-                Err(_) => break,
+                Err(rustix::io::Errno::AGAIN) => break true,
+                Err(_) => break false,
             }
-        }
-        if let Ok(Some((body, _))) = split_message(&arrived) {
+        };
+        if let Ok(Some((body, _))) = split_message(&self.arrived) {
             self.report = Report::decode(body);
         }
+        goes_on
     }
 
     /// Ends the family of a supervisor that was killed; says if that failed.
@@ -233,15 +267,12 @@ impl Reader {
         swept.err().map(|error| error.to_string())
     }
 
-    pub(crate) fn finish(
-        mut self,
-        status: io::Result<ExitStatus>,
-        unswept: Option<String>,
-    ) -> Finished {
+    /// What came of it all; `lost` says why there is no report.
+    pub(crate) fn finish(mut self, lost: Option<String>) -> Finished {
         let keeper = std::mem::replace(&mut self.keeper, Keeper::nothing());
         let mut finished = Finished {
             ending: Ending::SupervisorLost {
-                detail: lost(status, unswept),
+                detail: lost.unwrap_or_default(),
             },
             output: keeper.finish(),
             stderr: self.errors.take().map(|(_, keeper)| keeper.finish()),
@@ -305,7 +336,7 @@ fn wait_for_any(sources: Vec<(Source, PollFd<'_>)>, limit: Option<Timespec>) -> 
         .collect()
 }
 
-fn lost(status: io::Result<ExitStatus>, unswept: Option<String>) -> String {
+fn why_lost(status: io::Result<ExitStatus>, unswept: Option<String>) -> String {
     let mut detail = match status {
         Ok(status) => format!("the supervisor ended without a report ({status})"),
         Err(error) => format!("the supervisor ended without a report ({error})"),

@@ -12,21 +12,17 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rustix::fs::{MemfdFlags, OFlags, SeekFrom};
+use rustix::fs::{MemfdFlags, SeekFrom};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::Pid;
 
-use crate::command::{Command, Program, Stdin, Streams};
+use crate::command::{Command, Program, Stdin};
 use crate::finished::Finished;
-use crate::fork_server::{Refusal, Supervisor};
+use crate::launch::{Shape, Supervisor};
 use crate::orphan::SupervisorId;
+use crate::plain;
 use crate::procfs;
 use crate::protocol::{Request, STOP_AT_ONCE, STOP_GENTLY};
 use crate::reader::{Observer, Reader, Sources};
-
-/// Room in a pipe, so that a talkative command and the reader take fewer turns.
-const PIPE_BYTES: usize = 256 * 1024;
 
 /// Why a command's supervisor couldn't be started. (What keeps the command
 /// itself from running is an [`Ending`](crate::Ending).)
@@ -115,8 +111,8 @@ impl Running {
     pub fn wait(mut self) -> Finished {
         let reader = self.reader.take();
         let mut reader = reader.expect("BUG: a command can be waited for only once");
-        let (status, unswept) = reader.read_all();
-        reader.finish(status, unswept)
+        let lost = reader.read_all();
+        reader.finish(lost)
     }
 }
 
@@ -184,7 +180,11 @@ pub fn hold(
         Stdin::Null => None,
         Stdin::Bytes(bytes) => Some(file_in_memory(bytes).map_err(resources("input"))?),
     };
-    let (channels, child) = launch(command.streams, supervisor)?;
+    let shape = Shape {
+        streams: command.streams,
+        isolation: command.isolation,
+    };
+    let (channels, child) = supervisor.launch(shape)?;
     let pid = child.as_raw_pid() as u32;
     let id = SupervisorId {
         pid,
@@ -200,6 +200,7 @@ pub fn hold(
         control: Arc::clone(&control),
         child,
         id: id.clone(),
+        supervisor: supervisor.clone(),
     };
     let reader = Reader::new(sources, &command.capture, observer);
     let running = Running {
@@ -214,81 +215,26 @@ pub fn hold(
     })
 }
 
-/// The engine's ends of what connects it with a supervisor.
-struct Channels {
-    control: UnixStream,
-    output: OwnedFd,
-    errors: Option<OwnedFd>,
-}
-
-/// A new supervisor and the channels to it. A fork server that somebody killed
-/// is replaced, once, and everything is made anew with it.
-fn launch(streams: Streams, supervisor: &Supervisor) -> Result<(Channels, Pid), StartError> {
-    let mut is_second = false;
-    loop {
-        match attempt(streams, supervisor)? {
-            Ok(launched) => return Ok(launched),
-            Err(Refusal::Gone) if !is_second => is_second = true,
-            Err(refusal) => {
-                return Err(StartError::Supervisor {
-                    program: supervisor.path().to_owned(),
-                    source: refusal.into_error(),
-                });
-            }
-        }
-    }
-}
-
-fn attempt(
-    streams: Streams,
-    supervisor: &Supervisor,
-) -> Result<Result<(Channels, Pid), Refusal>, StartError> {
-    let (control, theirs) = UnixStream::pair().map_err(resources("socket"))?;
-    let (output, output_writer) = pipe().map_err(resources("pipe"))?;
-    let (errors, errors_writer) = match streams {
-        Streams::Merged => (None, None),
-        Streams::Separate => {
-            let (errors, writer) = pipe().map_err(resources("pipe"))?;
-            (Some(errors), Some(writer))
-        }
-    };
-    // Their ends are closed here at the end: a supervisor's end has to be seen.
-    let errors_end = errors_writer.as_ref().unwrap_or(&output_writer);
-    let child = supervisor.fork([theirs.as_fd(), output_writer.as_fd(), errors_end.as_fd()]);
-    let channels = Channels {
-        control,
-        output,
-        errors,
-    };
-    Ok(child.map(|child| (channels, child)))
-}
-
 fn request(command: &Command) -> Request {
     let argv = match &command.program {
-        Program::Shell(line) => {
-            let words = ["/bin/sh", "-c", line];
-            words.into_iter().map(OsString::from).collect()
-        }
+        Program::Shell(line) => plain::words(line, &command.cwd, &command.env)
+            .unwrap_or_else(|| ["/bin/sh", "-c", line].map(OsString::from).to_vec()),
         Program::Argv(words) => words.clone(),
     };
+    let mut env = command.env.clone();
+    if matches!(command.program, Program::Shell(_)) {
+        // As a shell would: ours names the directory that the engine was started in.
+        env.set.insert("PWD".into(), command.cwd.clone().into());
+    }
     Request {
         argv,
         cwd: command.cwd.clone(),
-        env: command.env.clone(),
+        env,
         time_limit: command.time_limit,
         grace: command.grace,
         linger: command.linger,
-        isolation: command.isolation,
         read_only: command.read_only.clone(),
     }
-}
-
-/// A pipe whose reading end never blocks. The room is a wish.
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-    rustix::fs::fcntl_setfl(&reader, OFlags::NONBLOCK)?;
-    let _ = rustix::pipe::fcntl_setpipe_size(&reader, PIPE_BYTES);
-    Ok((reader, writer))
 }
 
 fn file_in_memory(bytes: &[u8]) -> io::Result<OwnedFd> {

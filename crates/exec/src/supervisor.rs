@@ -53,7 +53,11 @@ pub fn supervisor_main() -> ExitCode {
     // Executed by way of /proc, it would be listed as "exe".
     let _ = rustix::thread::set_name(c"loopwright-fork");
     let done = match serve(rustix::stdio::stdin()) {
-        Ok(Role::Supervisor) => supervisor(),
+        Ok(Role::Supervisor(isolation)) => {
+            leave_session();
+            let _ = rustix::thread::set_name(c"loopwright-sup");
+            supervise(rustix::stdio::stdin(), isolation)
+        }
         Ok(Role::Server) => Ok(()),
         Err(error) => Err(error.to_string()),
     };
@@ -63,15 +67,16 @@ pub fn supervisor_main() -> ExitCode {
     }
 }
 
-fn supervisor() -> Result<(), String> {
-    leave_session();
-    let _ = rustix::thread::set_name(c"loopwright-sup");
-    let control = rustix::stdio::stdin();
-    let (body, stdin) = receive(control).map_err(|error| error.to_string())?;
+/// The command to run; `None` if there is none, because the engine is gone or has
+/// no use for this supervisor.
+fn next_command(
+    control: BorrowedFd<'static>,
+) -> Result<Option<(Request, Option<OwnedFd>)>, String> {
+    let Some((body, stdin)) = receive(control).map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
     let request = Request::decode(&body).ok_or("the request is damaged or of another version")?;
-    drop(body);
-    supervise(control, &request, stdin);
-    Ok(())
+    Ok(Some((request, stdin)))
 }
 
 /// Only somebody who started this by hand sees it, or a broken installation.
@@ -97,7 +102,7 @@ fn leave_session() {
 
 /// Reads the request and, where the command has input, its descriptor. Not a
 /// byte more: the next may be a word to stop, which is the leader's to read.
-fn receive(control: BorrowedFd<'static>) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+fn receive(control: BorrowedFd<'static>) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
     let mut stdin = None;
     let mut length = [0; 4];
     let mut filled = 0;
@@ -111,6 +116,9 @@ fn receive(control: BorrowedFd<'static>) -> io::Result<(Vec<u8>, Option<OwnedFd>
             if let RecvAncillaryMessage::ScmRights(descriptors) = extra {
                 stdin = descriptors.last().or(stdin);
             }
+        }
+        if message.bytes == 0 && filled == 0 {
+            return Ok(None);
         }
         if message.bytes == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -130,21 +138,22 @@ fn receive(control: BorrowedFd<'static>) -> io::Result<(Vec<u8>, Option<OwnedFd>
         }
         rest = &mut rest[read..];
     }
-    Ok((body, stdin))
+    Ok(Some((body, stdin)))
 }
 
-/// Runs the command in the strongest fence that can be had.
-fn supervise(control: BorrowedFd<'static>, request: &Request, mut stdin: Option<OwnedFd>) {
+/// Prepares the strongest fence that can be had, waits for the command, and runs it
+/// in there.
+fn supervise(control: BorrowedFd<'static>, isolation: Isolation) -> Result<(), String> {
     let mut refusals = Vec::new();
-    if request.isolation == Isolation::Auto {
+    if isolation == Isolation::Auto {
         for &kind in Namespaces::to_try() {
-            match in_namespaces(kind, control, request, &mut stdin, &refusals) {
-                Ok(()) => return,
+            match in_namespaces(kind, control, &refusals) {
+                Ok(()) => return Ok(()),
                 Err(refusal) => refusals.push(refusal),
             }
         }
     }
-    let scope = if request.isolation == Isolation::SubreaperOnly {
+    let scope = if isolation == Isolation::SubreaperOnly {
         None
     } else {
         sys::signal_scope()
@@ -160,15 +169,19 @@ fn supervise(control: BorrowedFd<'static>, request: &Request, mut stdin: Option<
         None => Containment::Subreaper,
     };
     let own = procfs::read_self();
+    let Some((request, stdin)) = next_command(control)? else {
+        return Ok(());
+    };
     lead(Preparation {
         control,
-        request,
+        request: &request,
         stdin,
         family: Family::Tree,
         fence: fence(containment, &refusals),
         scope,
         mark: own.map(|own| (FAMILY_MARK, family_mark(own.pid as u32, own.start_time))),
     });
+    Ok(())
 }
 
 fn fence(containment: Containment, refusals: &[String]) -> Fence {
@@ -221,38 +234,20 @@ const STEPS: [&str; 4] = [
     "mounting /proc",
 ];
 const STEP_REFUSED: i32 = 100;
+/// The first process of a namespace didn't understand what it is to run.
+const REQUEST_REFUSED: i32 = 2;
 
-/// Runs the command in a PID namespace, or says why there is none. `stdin` is
-/// used up only if it ran.
+/// Waits for the command in a PID namespace and runs it there, or says why there
+/// is none.
 fn in_namespaces(
     kind: Namespaces,
     control: BorrowedFd<'static>,
-    request: &Request,
-    stdin: &mut Option<OwnedFd>,
     refusals: &[String],
 ) -> Result<(), String> {
     let (uid, gid) = (geteuid(), getegid());
     let fence = fence(Containment::PidNamespace, refusals);
     let ended = sys::run_in_namespaces(kind.flags(), || match enter(kind, uid, gid) {
-        Ok(()) => {
-            let mut fence = fence.clone();
-            if let Err(error) = protect(&request.read_only) {
-                fence.note = Some(match fence.note {
-                    Some(note) => format!("{note}; {error}"),
-                    None => error,
-                });
-            }
-            lead(Preparation {
-                control,
-                request,
-                stdin: stdin.take(),
-                family: Family::Namespace,
-                fence,
-                scope: None,
-                mark: None,
-            });
-            0
-        }
+        Ok(()) => first_process(control, fence.clone()),
         Err(step) => STEP_REFUSED + step as i32,
     });
     let detail = match ended {
@@ -273,6 +268,34 @@ fn in_namespaces(
     let news = News::LeaderLost { detail };
     send(control, &Report { fence, news });
     Ok(())
+}
+
+/// What the first process of a namespace does, and its exit code.
+fn first_process(control: BorrowedFd<'static>, mut fence: Fence) -> i32 {
+    let (request, stdin) = match next_command(control) {
+        Ok(Some(command)) => command,
+        Ok(None) => return 0,
+        Err(why) => {
+            refuse(&why);
+            return REQUEST_REFUSED;
+        }
+    };
+    if let Err(error) = protect(&request.read_only) {
+        fence.note = Some(match fence.note {
+            Some(note) => format!("{note}; {error}"),
+            None => error,
+        });
+    }
+    lead(Preparation {
+        control,
+        request: &request,
+        stdin,
+        family: Family::Namespace,
+        fence,
+        scope: None,
+        mark: None,
+    });
+    0
 }
 
 /// Makes this new process a proper first process; gives the step that failed.

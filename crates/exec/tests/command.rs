@@ -428,3 +428,25 @@ fn an_observers_panic_reaches_the_waiter_and_ends_the_family() {
     assert_eq!(panic.downcast_ref(), Some(&"the observer's own words"));
     assert_eq!(support::marked(&mark), Vec::<String>::new());
 }
+
+#[test]
+fn a_line_without_a_shell_finds_itself_as_with_one() {
+    let scratch = tempfile::tempdir().unwrap();
+    let place = scratch.path().canonicalize().unwrap();
+    let script = "#!/bin/sh\necho \"$0 $# $PWD\"; kill -9 $$\n";
+    std::fs::write(place.join("tell"), script).unwrap();
+    let executable = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(place.join("tell"), executable).unwrap();
+    let run_line = |line: &str| {
+        let finished = run(Command::shell(line, &place));
+        (said(&finished), finished.ending)
+    };
+    let direct = run_line("./tell a b");
+    assert_eq!(direct, run_line("exec ./tell \"a\" b"));
+    assert_eq!(direct.0, format!("./tell 2 {}", place.display()));
+    assert_eq!(direct.1, Ending::Signaled(9));
+    // Who is asked for PWD by the environment alone is told the truth too.
+    assert_eq!(run_line("printenv PWD").0, place.display().to_string());
+    let missing = run_line("no-such-program-anywhere");
+    assert_eq!(missing.1, Ending::Exited(127));
+}

@@ -4,8 +4,8 @@
 //! new holder of a run ends what the files name before its first effect.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,6 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::StorageError;
 use crate::holder::start_time_of;
+
+/// How long a note's file is at least; most notes fit.
+const NOTE_BYTES: u64 = 512;
 
 /// A supervisor in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +38,7 @@ pub struct RunningCommand {
 /// The folder of running commands.
 ///
 /// Each process writes files of its own, so that one that was fenced off and wakes up touches no
-/// other's notes. A command that is gone leaves its file empty, and the next one writes over it: files
+/// other's notes. A command that is gone leaves its file blank, and the next one writes over it: files
 /// made and removed by the hundred are slow to make on some file systems.
 #[derive(Clone, Debug)]
 pub struct Running {
@@ -59,7 +62,7 @@ impl Running {
         let path = self.take(command)?;
         let text = serde_json::to_vec(command).expect("BUG: a running command is plain data");
         // Torn by the death of this process it names nobody: then nothing was let go.
-        fs::write(&path, text).map_err(|error| StorageError::io(&path, &error))
+        write_over(&path, text).map_err(|error| StorageError::io(&path, &error))
     }
 
     /// Notes that it is gone. Noting it twice is no error.
@@ -68,7 +71,7 @@ impl Running {
         let mut taken = self.lock();
         let own = taken.iter().find(|(_, holder)| **holder == attempt);
         if let Some(path) = own.map(|(path, _)| path.clone()) {
-            fs::write(&path, b"").map_err(|error| StorageError::io(&path, &error))?;
+            write_over(&path, Vec::new()).map_err(|error| StorageError::io(&path, &error))?;
             taken.remove(&path);
             return Ok(());
         }
@@ -164,6 +167,20 @@ fn process_of(path: &Path) -> Option<u32> {
     name.split('.').nth(1)?.parse().ok()
 }
 
+/// Writes a note over another: padded with spaces, so that the file stays as long as it is. Cutting
+/// it would free its block, and ask for another, twice a command.
+fn write_over(path: &Path, mut text: Vec<u8>) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    let length = file.metadata()?.len().max(NOTE_BYTES) as usize;
+    text.resize(text.len().max(length), b' ');
+    file.write_all(&text)
+}
+
 fn remove(path: &Path) -> Result<(), StorageError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -173,7 +190,7 @@ fn remove(path: &Path) -> Result<(), StorageError> {
     }
 }
 
-/// Whom a note names: nobody where it is gone, empty, or was torn by the death of its writer. One
+/// Whom a note names: nobody where it is gone, blank, or was torn by the death of its writer. One
 /// that can't be read may name somebody.
 fn read(path: &Path) -> Result<Option<RunningCommand>, StorageError> {
     match fs::read(path) {

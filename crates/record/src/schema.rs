@@ -255,6 +255,8 @@ fn set_up(connection: &Connection, access: Access) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "mmap_size", 0)?;
+    // Else a statement that a partial index might serve is planned anew for each set of values.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     if matches!(access, Access::Read | Access::Immutable) {
         connection.pragma_update(None, "query_only", true)?;

@@ -63,6 +63,10 @@ pub enum Happening {
 
 /// The hands of the host: performs effects, says what happened. The only door to the world.
 pub trait Hands {
+    /// Says what will be begun once its announcement is durable. What costs nothing, can be seen by
+    /// nobody and may be done twice can be made ready while that is written. Nobody has to.
+    fn make_ready(&mut self, _announced: &Announced) {}
+
     /// Begins to perform an announced effect; doesn't wait for it.
     fn begin(&mut self, announced: Announced);
 

@@ -313,6 +313,9 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
         }
         let outcome = turn.finish()?;
         if let Some(batch) = &outcome.batch {
+            for announced in &outcome.announced {
+                self.hands.make_ready(announced);
+            }
             crash_point!("turn.before_commit");
             self.committer.commit(batch, self.run)?;
             crash_point!("turn.after_commit");

@@ -219,6 +219,7 @@ impl Session {
             metrics: metrics_of(&spec),
             history: History::default(),
             notices: Notices::default(),
+            ready: None,
             spec,
         };
         workshop.metrics.dedup();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,14 +15,23 @@ use loopwright_core::experiment::rule::Arm;
 use loopwright_core::metric::{self, Precedence, Readings, Scanner};
 use loopwright_exec::{Command, Observer};
 use loopwright_git::arms::Role;
-use loopwright_git::{Found, RepoPath};
+use loopwright_git::{Found, RepoPath, TreeListing};
 
 use crate::commands::CommandRun;
 use crate::error::EngineError;
 use crate::hands::Control;
 
 use super::environment::environment;
-use super::workshop::{Done, Workshop, oid_field, request_field};
+use super::workshop::{Done, Ready, Workshop, oid_field, request_field};
+
+/// An arm that holds exactly the tree to be measured.
+pub(super) struct ReadyArm {
+    role: Role,
+    listing: TreeListing,
+    /// The files that judge: looked at again afterwards.
+    watched: Vec<RepoPath>,
+    path: PathBuf,
+}
 
 impl Workshop {
     /// Performs `t<trial>/measure/<arm>/<reading>`.
@@ -31,24 +40,22 @@ impl Workshop {
         announced: &Announced,
         control: &Control,
     ) -> Result<Done, EngineError> {
-        let tree = oid_field(&announced.request, "tree")?;
-        let role = match request_field(&announced.request, "arm")? {
-            Arm::Candidate => Role::Candidate,
-            Arm::Incumbent => Role::Incumbent,
-        };
+        let ready = self.take_ready(announced);
         if let Some(why) = self.lost_inputs()? {
             return Ok(not_begun(why));
         }
-        let listing = self.listing_to_measure(&tree)?;
-        let watched: Vec<RepoPath> = listing
-            .keys()
-            .filter(|path| self.protected.matches(path.as_bytes()))
-            .cloned()
-            .collect();
-        let prepared = self.arms.prepare(role, &listing, &mut self.objects, None);
-        let mut path = match prepared {
-            Err(error) if error.is_of_tree() => return Ok(not_begun(error.to_string())),
-            prepared => prepared?.path,
+        let arm = match ready {
+            Some(Ready::Arm(arm)) => Ok(arm),
+            _ => self.ready_arm(announced)?,
+        };
+        let ReadyArm {
+            role,
+            listing,
+            watched,
+            mut path,
+        } = match arm {
+            Ok(arm) => arm,
+            Err(why) => return Ok(not_begun(why)),
         };
         if self.spec.setup.is_some() && self.arms.needs_setup(role, &self.setup_inputs)? {
             if let Some(done) = self.set_up(role, &path, &watched, announced, control)? {
@@ -106,6 +113,33 @@ impl Workshop {
             usage.free_of_charge(),
             scrubbed,
         ))
+    }
+
+    /// Brings an arm to the tree to be measured; in words, where that tree can't be checked out.
+    pub(super) fn ready_arm(
+        &mut self,
+        announced: &Announced,
+    ) -> Result<Result<ReadyArm, String>, EngineError> {
+        let tree = oid_field(&announced.request, "tree")?;
+        let role = match request_field(&announced.request, "arm")? {
+            Arm::Candidate => Role::Candidate,
+            Arm::Incumbent => Role::Incumbent,
+        };
+        let listing = self.listing_to_measure(&tree)?;
+        let watched: Vec<RepoPath> = listing
+            .keys()
+            .filter(|path| self.protected.matches(path.as_bytes()))
+            .cloned()
+            .collect();
+        match self.arms.prepare(role, &listing, &mut self.objects, None) {
+            Err(error) if error.is_of_tree() => Ok(Err(error.to_string())),
+            prepared => Ok(Ok(ReadyArm {
+                path: prepared?.path,
+                role,
+                listing,
+                watched,
+            })),
+        }
     }
 
     /// Runs the setup; a result where that is the measurement's end.

@@ -20,7 +20,7 @@ use crate::views::trial_row;
 
 use super::environment::environment;
 use super::notices::words_of;
-use super::workshop::{Done, Workshop, oid_field, request_field};
+use super::workshop::{Done, Ready, Workshop, oid_field, request_field};
 
 impl Workshop {
     /// Performs `t<trial>/propose`.
@@ -31,13 +31,14 @@ impl Workshop {
     ) -> Result<Done, EngineError> {
         let incumbent = oid_field(&announced.request, "commit")?;
         let base_tree = oid_field(&announced.request, "tree")?;
+        let ready = self.take_ready(announced);
         if let Some(why) = self.lost_inputs()? {
             return Ok(not_begun(why));
         }
-        self.arms.reject();
-        self.proposed = None;
-        let begun = self.site.begin(&mut self.objects, &incumbent)?;
-        let mut undone: Named = words_of(&begun).into_iter().collect();
+        let mut undone = match ready {
+            Some(Ready::Site) => Named::default(),
+            _ => self.ready_site(announced)?,
+        };
         self.place_links()?;
         loopwright_record::crash_point!("propose.ready");
         let (command, brief_digest) = self.propose_command(announced)?;
@@ -79,6 +80,15 @@ impl Workshop {
             brief_digest,
         };
         Ok(Done::Result(settlement_of(&proposed), usage, scrubbed))
+    }
+
+    /// Brings the proposer's checkout to the incumbent; says what of the user's had to give way.
+    pub(super) fn ready_site(&mut self, announced: &Announced) -> Result<Named, EngineError> {
+        let incumbent = oid_field(&announced.request, "commit")?;
+        self.arms.reject();
+        self.proposed = None;
+        let begun = self.site.begin(&mut self.objects, &incumbent)?;
+        Ok(words_of(&begun).into_iter().collect())
     }
 
     fn propose_command(

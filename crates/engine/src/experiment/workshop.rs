@@ -14,6 +14,7 @@ use loopwright_core::experiment::NAMES_MAX;
 use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::Candidate;
 use loopwright_core::experiment::{EffectPath, Part};
+use loopwright_core::ids::EffectId;
 use loopwright_core::metric::MetricName;
 use loopwright_core::scrub::{self, Secrets};
 use loopwright_core::spec::{ExperimentSpec, PatternSet};
@@ -31,6 +32,7 @@ use crate::hands::{Control, Performed, Performer};
 use crate::views::History;
 
 use super::fence::Fence;
+use super::measure::ReadyArm;
 use super::notices::Notices;
 use super::site::Site;
 
@@ -78,6 +80,16 @@ pub struct Workshop {
     pub history: History,
     /// What a person is to be told at the end.
     pub notices: Notices,
+    /// What was made ready, and for which attempt at which effect.
+    pub(super) ready: Option<(EffectId, u32, Ready)>,
+}
+
+/// What can be made ready for an effect before it is announced for good.
+pub(super) enum Ready {
+    /// The proposer's checkout is at the incumbent.
+    Site,
+    /// An arm holds the tree to be measured.
+    Arm(ReadyArm),
 }
 
 /// How one effect was performed.
@@ -96,6 +108,24 @@ impl Done {
 }
 
 impl Performer for Workshop {
+    fn make_ready(&mut self, announced: &Announced) {
+        self.ready = None;
+        // The user's checkout is seen by somebody.
+        if self.site.is_in_place() || self.links_are_changed || self.expect_ours().is_err() {
+            return;
+        }
+        let ready = match EffectPath::of(&announced.effect).map(|path| path.part) {
+            Ok(Part::Propose) => self.ready_site(announced).ok().map(|_| Ready::Site),
+            Ok(Part::Measure { .. } | Part::Target { .. }) => {
+                let arm = self.ready_arm(announced).ok().and_then(Result::ok);
+                arm.map(Ready::Arm)
+            }
+            _ => None,
+        };
+        // What failed fails again, where its failure can be told.
+        self.ready = ready.map(|ready| (announced.effect.clone(), announced.attempt, ready));
+    }
+
     fn perform(&mut self, announced: &Announced, control: &Control) -> Performed {
         if let Err(error) = self.expect_ours() {
             let why = error.to_string();
@@ -131,6 +161,12 @@ impl Performer for Workshop {
 }
 
 impl Workshop {
+    /// What was made ready for this attempt.
+    pub(super) fn take_ready(&mut self, announced: &Announced) -> Option<Ready> {
+        let (effect, attempt, ready) = self.ready.take()?;
+        (effect == announced.effect && attempt == announced.attempt).then_some(ready)
+    }
+
     /// Refuses to go on where another process has taken the run over.
     pub(super) fn expect_ours(&self) -> Result<(), EngineError> {
         self.fence.check(&self.reader)

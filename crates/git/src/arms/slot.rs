@@ -2,11 +2,12 @@
 //!
 //! On the disk a slot is a directory with `tree` (the checkout, unless it is in the active
 //! place), `state` (below) and, from the start of a synchronisation to the end of the run after
-//! it, a `busy` that isn't empty. A slot found busy was interrupted: what it knows of single files still holds,
+//! it, a `busy` that says so. A slot found busy was interrupted: what it knows of single files still holds,
 //! because each is proved by its own stamp, but its cache may be half-written and is dropped.
 //! The same after a restart of the machine, when nobody knows what reached the disk.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -21,6 +22,10 @@ use crate::arms::stamp::{Stamp, now_ns};
 use crate::types::{Mode, Oid, RepoPath};
 
 const STATE_VERSION: u32 = 1;
+
+/// What `busy` says. A file of no content is idle too.
+const BUSY: &[u8; 5] = b"busy\n";
+const IDLE: &[u8; 5] = b"idle\n";
 
 /// The memory of one slot.
 #[derive(Debug)]
@@ -69,7 +74,7 @@ struct FileState {
 impl Slot {
     /// Finds out what is known about the slot in `home`.
     pub(crate) fn load(home: PathBuf, cache: &Patterns) -> Self {
-        let busy = fs::metadata(home.join("busy")).is_ok_and(|found| found.len() > 0);
+        let busy = fs::read(home.join("busy")).is_ok_and(|mark| !mark.is_empty() && mark != IDLE);
         let mut slot = Self {
             home,
             known: KnownFiles::new(),
@@ -149,22 +154,30 @@ impl Slot {
     /// From here on a crash costs the slot its cache.
     pub(crate) fn mark_busy(&mut self) -> Result<(), ArmsError> {
         if !self.busy {
-            let path = self.home.join("busy");
-            fs::write(&path, b"busy\n").map_err(ArmsError::io("write", &path))?;
+            self.mark(BUSY)?;
             self.busy = true;
         }
         Ok(())
     }
 
-    /// The run is over and everything about it is known. The file stays, empty: made and removed
-    /// twice a trial, it would be slow to make on some file systems.
+    /// The run is over and everything about it is known.
     pub(crate) fn mark_idle(&mut self) -> Result<(), ArmsError> {
         if self.busy {
-            let path = self.home.join("busy");
-            fs::write(&path, b"").map_err(ArmsError::io("write", &path))?;
+            self.mark(IDLE)?;
             self.busy = false;
         }
         Ok(())
+    }
+
+    /// Writes one mark over the other: a file that is made, cut and removed twice a trial is slow to
+    /// make on some file systems.
+    fn mark(&self, mark: &[u8; 5]) -> Result<(), ArmsError> {
+        let path = self.home.join("busy");
+        let mut options = OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(false).open(&path);
+        opened
+            .and_then(|mut file| file.write_all(mark))
+            .map_err(ArmsError::io("write", &path))
     }
 
     /// What a run left in the cache can't be trusted, whoever asks. Whatever was saved before

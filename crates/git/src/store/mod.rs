@@ -14,6 +14,7 @@ mod intact;
 mod loose;
 mod merge;
 mod patch;
+mod recent;
 mod submodules;
 mod trees;
 
@@ -38,6 +39,7 @@ use crate::types::{
     Change, Mode, ObjectFormat, Objects, Oid, RepoPath, TreeListing, apply_changes,
 };
 use crate::user::UserRepository;
+use recent::Recent;
 use trees::TreeItems;
 
 /// Whole listings kept in memory: the base, the incumbent, the candidate and one to spare.
@@ -61,6 +63,7 @@ pub struct ObjectStore {
     /// Objects this process knows to be whole and on the disk.
     durable: HashSet<Oid>,
     compressor: Compress,
+    recent: Recent,
     trees: HashMap<Oid, Arc<TreeItems>>,
     /// How many names the trees in memory hold together.
     tree_names: usize,
@@ -89,6 +92,7 @@ impl ObjectStore {
             pending: Vec::new(),
             durable: HashSet::new(),
             compressor: Compress::new(Compression::fast(), true),
+            recent: Recent::default(),
             trees: HashMap::new(),
             tree_names: 0,
             listings: VecDeque::new(),
@@ -154,13 +158,18 @@ impl ObjectStore {
 
     /// The raw content of any object and its type's word.
     pub fn read_object(&mut self, oid: &Oid) -> Result<(String, Vec<u8>), GitError> {
-        if let Some(found) = self.read_loose(oid)? {
+        if let Some(found) = self.recent.get(oid) {
             return Ok(found);
         }
-        self.reader.read(oid)?.ok_or_else(|| GitError::Missing {
-            oid: *oid,
-            place: self.dir.clone(),
-        })
+        let found = match self.read_loose(oid)? {
+            Some(found) => found,
+            None => self.reader.read(oid)?.ok_or_else(|| GitError::Missing {
+                oid: *oid,
+                place: self.dir.clone(),
+            })?,
+        };
+        self.recent.remember(oid, &found.0, &found.1);
+        Ok(found)
     }
 
     /// Reads a blob piece by piece, so that its size does not matter.
