@@ -5,7 +5,7 @@
 //! JSON libraries need not print a float alike; here they are refused.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// The largest integer that every JSON reader keeps exactly.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
@@ -31,21 +31,40 @@ pub enum CanonicalError {
 /// The canonical bytes of `value`.
 pub fn to_canonical<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
     let value = serde_json::to_value(value)?;
-    check(&value, &mut String::new())?;
+    check(&value)?;
     Ok(serde_json_canonicalizer::to_vec(&value)?)
 }
 
-/// Refuses numbers that are not safe integers.
-fn check(value: &Value, path: &mut String) -> Result<(), CanonicalError> {
+/// Refuses numbers that are not safe integers. (A path is made only for one that is refused.)
+pub(crate) fn check(value: &Value) -> Result<(), CanonicalError> {
+    if is_safe(value) {
+        return Ok(());
+    }
+    refuse(value, &mut String::new())
+}
+
+fn is_safe(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => is_safe_integer(number),
+        Value::Array(items) => items.iter().all(is_safe),
+        Value::Object(fields) => fields.values().all(is_safe),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
+    }
+}
+
+fn is_safe_integer(number: &Number) -> bool {
+    number
+        .as_i64()
+        .map(i64::unsigned_abs)
+        .or_else(|| number.as_u64())
+        .is_some_and(|magnitude| magnitude <= MAX_SAFE_INTEGER)
+}
+
+fn refuse(value: &Value, path: &mut String) -> Result<(), CanonicalError> {
     let length = path.len();
     match value {
         Value::Number(number) => {
-            let safe = number
-                .as_i64()
-                .map(i64::unsigned_abs)
-                .or_else(|| number.as_u64())
-                .is_some_and(|magnitude| magnitude <= MAX_SAFE_INTEGER);
-            if !safe {
+            if !is_safe_integer(number) {
                 return Err(CanonicalError::Number {
                     path: if path.is_empty() {
                         "/".to_owned()
@@ -60,7 +79,7 @@ fn check(value: &Value, path: &mut String) -> Result<(), CanonicalError> {
             for (index, item) in items.iter().enumerate() {
                 path.push('/');
                 path.push_str(&index.to_string());
-                check(item, path)?;
+                refuse(item, path)?;
                 path.truncate(length);
             }
         }
@@ -68,7 +87,7 @@ fn check(value: &Value, path: &mut String) -> Result<(), CanonicalError> {
             for (key, item) in fields {
                 path.push('/');
                 path.push_str(key);
-                check(item, path)?;
+                refuse(item, path)?;
                 path.truncate(length);
             }
         }

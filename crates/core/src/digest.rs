@@ -40,14 +40,13 @@ impl Digest {
 
     /// The 64 hex digits without the algorithm's name.
     pub fn hex(&self) -> String {
-        use fmt::Write as _;
-        self.0
-            .iter()
-            .fold(String::with_capacity(64), |mut text, byte| {
-                // Writing to a String can't fail.
-                let _ = write!(text, "{byte:02x}");
-                text
-            })
+        let mut text = String::with_capacity(64);
+        for byte in self.0 {
+            for digit in [byte >> 4, byte & 15] {
+                text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+            }
+        }
+        text
     }
 
     /// The first twelve hex digits, for people.

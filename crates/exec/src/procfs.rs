@@ -5,6 +5,7 @@
 //! process first and compares again (see `family`).
 
 use std::fs;
+use std::io::Read as _;
 use std::sync::OnceLock;
 
 /// One process as `/proc/PID/stat` tells it.
@@ -28,12 +29,19 @@ impl Process {
 
 /// Reads one process; `None` if there is none with that id.
 pub(crate) fn read(pid: i32) -> Option<Process> {
-    parse_stat(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+    read_stat(&format!("/proc/{pid}/stat"))
 }
 
 /// Reads this process, by the id this `/proc` knows it by.
 pub(crate) fn read_self() -> Option<Process> {
-    parse_stat(&fs::read("/proc/self/stat").ok()?)
+    read_stat("/proc/self/stat")
+}
+
+/// The kernel gives such a file whole at the first read; there are many of them.
+fn read_stat(path: &str) -> Option<Process> {
+    let mut text = [0; 2048];
+    let length = fs::File::open(path).ok()?.read(&mut text).ok()?;
+    parse_stat(&text[..length])
 }
 
 /// Every process this `/proc` shows.

@@ -44,6 +44,27 @@ pub(crate) fn replace_durably(path: &Path, content: &[u8]) -> Result<(), GitErro
     sync_directory(directory)
 }
 
+/// Writes a line of a file's own length over the file, and syncs it; false if there is no such file.
+/// A line is within one sector, which a disk writes whole: old or new, never half of each.
+pub(crate) fn write_over_durably(path: &Path, line: &[u8]) -> Result<bool, GitError> {
+    let mut file = match OpenOptions::new().write(true).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(GitError::io("write", path)(error)),
+    };
+    let length = file
+        .metadata()
+        .map_err(GitError::io("look at", path))?
+        .len();
+    if length != line.len() as u64 {
+        return Ok(false);
+    }
+    file.write_all(line)
+        .and_then(|()| file.sync_data())
+        .map_err(GitError::io("write", path))?;
+    Ok(true)
+}
+
 /// A name beside `path` that no other writer uses.
 pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();

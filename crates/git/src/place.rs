@@ -7,13 +7,14 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode as Bits, OFlags, RawMode, Stat, chmod, mkdirat, openat,
-    readlinkat, renameat, statat, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Mode as Bits, OFlags, RawDir, RawMode, SeekFrom, Stat, chmod, mkdirat,
+    openat, readlinkat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -22,6 +23,9 @@ use crate::types::{Mode, RepoPath};
 
 /// Below this depth a tree that is being removed is flattened instead of entered.
 const DEEPEST: usize = 64;
+
+/// How much of a directory is read at once.
+const NAMES_BYTES: usize = 8192;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
@@ -135,19 +139,25 @@ impl Place {
         let Some((at, name)) = self.parent(bytes, true)? else {
             return Err(self.error("write", bytes, Errno::NOENT));
         };
-        let put_new = || match mode {
+        let put = put(at, name, || match mode {
             Mode::Link => {
                 symlinkat(content, at, name)?;
                 statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
             }
-            _ => write_new(at, name, mode == Mode::Executable, content),
-        };
-        let put = match put_new() {
-            Err(Errno::EXIST) => remove(at, name).and_then(|()| put_new()),
-            Err(Errno::ACCESS) => set_mode(at, 0o700).and_then(|()| put_new()),
-            other => other,
-        };
+            Mode::Executable => write_new(at, name, 0o777, content),
+            _ => write_new(at, name, 0o666, content),
+        });
         put.map_err(|error| self.error("write", bytes, error))
+    }
+
+    /// The same with a file that is only to be read.
+    pub(crate) fn put_read_only(&mut self, path: &[u8], content: &[u8]) -> Result<(), GitError> {
+        let put = match self.parent(path, true)? {
+            Some((at, name)) => put(at, name, || write_new(at, name, 0o444, content)),
+            None => Err(Errno::NOENT),
+        };
+        put.map(drop)
+            .map_err(|error| self.error("write", path, error))
     }
 
     /// Type and permission bits a directory made here gets.
@@ -289,14 +299,27 @@ fn is_regular(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
+/// Puts something new at a name, and takes away what stood there.
+fn put(
+    at: BorrowedFd<'_>,
+    name: &[u8],
+    put_new: impl Fn() -> Result<Stat, Errno>,
+) -> Result<Stat, Errno> {
+    match put_new() {
+        Err(Errno::EXIST) => remove(at, name).and_then(|()| put_new()),
+        Err(Errno::ACCESS) => set_mode(at, 0o700).and_then(|()| put_new()),
+        other => other,
+    }
+}
+
 fn write_new(
     at: BorrowedFd<'_>,
     name: &[u8],
-    executable: bool,
+    mode: RawMode,
     content: &[u8],
 ) -> Result<Stat, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let bits = Bits::from_raw_mode(if executable { 0o777 } else { 0o666 });
+    let bits = Bits::from_raw_mode(mode);
     let mut file = File::from(openat(at, name, flags, bits)?);
     file.write_all(content)
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
@@ -309,7 +332,11 @@ pub(crate) type Name = (Box<[u8]>, FileType);
 /// The names in a directory with their types, in no order.
 pub(crate) fn names(at: BorrowedFd<'_>) -> Result<Vec<Name>, Errno> {
     let mut found = Vec::new();
-    for entry in Dir::read_from(at)? {
+    // The handle itself is read, from its beginning, and not a copy: these are many small directories.
+    rustix::fs::seek(at, SeekFrom::Start(0))?;
+    let mut room = [MaybeUninit::uninit(); NAMES_BYTES];
+    let mut entries = RawDir::new(at, &mut room);
+    while let Some(entry) = entries.next() {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name == b"." || name == b".." {

@@ -134,14 +134,8 @@ impl UntrustedDirectory {
 
     /// Writes a file that is only to be read, in place of what stood there.
     pub fn put_read_only(&mut self, name: &str, content: &[u8]) -> Result<PathBuf, GitError> {
-        let path = RepoPath::new(name);
-        self.place.put(&path, Mode::File, content)?;
-        let full = self.place.path().join(name);
-        if let Some(file) = self.place.open_file(name.as_bytes())? {
-            file.set_permissions(Permissions::from_mode(0o444))
-                .map_err(GitError::io("change the mode of", &full))?;
-        }
-        Ok(full)
+        self.place.put_read_only(name.as_bytes(), content)?;
+        Ok(self.place.path().join(name))
     }
 
     /// Puts a link to `target`, in place of what stood there.

@@ -64,6 +64,19 @@ impl Outcome {
         Self::Interrupted,
     ];
 
+    /// Whether a command failed to do what was asked of it, so that the end of its output says why.
+    pub fn is_failure(self) -> bool {
+        matches!(
+            self,
+            Self::Failed
+                | Self::TimedOut
+                | Self::NoMetric
+                | Self::NotFinite
+                | Self::Ambiguous
+                | Self::Unstable
+        )
+    }
+
     /// The word used in the record, `--json` and filters.
     pub fn name(self) -> &'static str {
         match self {

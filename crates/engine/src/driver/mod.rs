@@ -57,7 +57,8 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
     /// All of it or, where something comes too late, nothing.
     pub fn record(&mut self, given: Vec<Given>) -> Result<(), DriveError> {
         let mut refused = Vec::new();
-        self.turn_with(Vec::new(), vec![given], &mut refused)?;
+        let outcome = self.turn_with(Vec::new(), vec![given], &mut refused)?;
+        self.tell(&outcome);
         refused
             .into_iter()
             .next()
@@ -205,7 +206,8 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             .map_or(0, |invocation| invocation.number);
         // The end comes first, so that what was settled meanwhile announces nothing new.
         given.insert(0, ended_by_host(number, ending));
-        self.turn_and_hear(given, said)?;
+        let outcome = self.turn_and_hear(given, said)?;
+        self.tell(&outcome);
         Ok(())
     }
 
@@ -216,7 +218,10 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
         let number = self.run.kernel.invocation.map_or(0, |open| open.number);
         let ended = ended_by_host(number, Ending::because(Reason::HostFailed, why.clone()));
         match self.turn(vec![ended]) {
-            Ok(_) => DriveError::Host(why),
+            Ok(outcome) => {
+                self.tell(&outcome);
+                DriveError::Host(why)
+            }
             // That is why it couldn't, and says it better.
             Err(DriveError::Append(
                 error @ (AppendError::Fenced { .. } | AppendError::Damaged(_)),
@@ -319,20 +324,31 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
             crash_point!("turn.before_commit");
             self.committer.commit(batch, self.run)?;
             crash_point!("turn.after_commit");
-            self.watcher.committed(&batch.events);
         }
         Ok(outcome)
     }
 
-    /// What was decided is durable: now it may be done.
-    fn act(&mut self, outcome: Outcome) {
-        for effect in outcome.unwanted {
-            self.hands.stop(&effect, Haste::Gently);
+    /// The watcher hears of what is durable.
+    fn tell(&mut self, outcome: &Outcome) {
+        if let Some(batch) = &outcome.batch {
+            self.watcher.committed(&batch.events);
         }
-        for announced in outcome.announced {
+    }
+
+    /// What was decided is durable: now it may be done. Then it is told: nobody waits for that.
+    fn act(&mut self, outcome: Outcome) {
+        self.begin(&outcome);
+        self.tell(&outcome);
+    }
+
+    fn begin(&mut self, outcome: &Outcome) {
+        for effect in &outcome.unwanted {
+            self.hands.stop(effect, Haste::Gently);
+        }
+        for announced in &outcome.announced {
             // A question waits for a person, and is answered from outside.
             if announced.role != Role::Human {
-                self.hands.begin(announced);
+                self.hands.begin(announced.clone());
             }
         }
     }

@@ -4,6 +4,9 @@
 //! epoch sees to that. What it would do to checkouts and references meanwhile has to be kept from
 //! it too, so it looks here after every command, which is where the time goes.
 
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
 use loopwright_core::ids::RunId;
 use loopwright_record::{CheckoutLock, Held, RunState, Store};
 
@@ -16,7 +19,12 @@ pub struct Fence {
     run: RunId,
     epoch: u64,
     checkout: Option<CheckoutLock>,
+    /// When it was looked last, and all was well.
+    seen_at: Cell<Option<Instant>>,
 }
+
+/// How long a look is good for: to look and to act take a moment too.
+const LOOK_IS_GOOD_FOR: Duration = Duration::from_millis(20);
 
 impl Fence {
     /// The fence of a run driven under `epoch`, in the user's checkout if that is held.
@@ -25,6 +33,7 @@ impl Fence {
             run,
             epoch,
             checkout,
+            seen_at: Cell::new(None),
         }
     }
 
@@ -35,10 +44,16 @@ impl Fence {
 
     /// Says who drives the run now, where that is somebody else.
     pub fn check(&self, store: &Store) -> Result<(), EngineError> {
+        let is_fresh = |seen_at: Instant| seen_at.elapsed() < LOOK_IS_GOOD_FOR;
+        if self.seen_at.get().is_some_and(is_fresh) {
+            return Ok(());
+        }
+        let looked_at = Instant::now();
         let row = store.lease_of(&self.run)?;
         let is_ours = row.as_ref().is_some_and(|row| row.epoch == self.epoch);
         let in_checkout = self.checkout.as_ref().is_none_or(CheckoutLock::is_held);
         if is_ours && in_checkout {
+            self.seen_at.set(Some(looked_at));
             return Ok(());
         }
         if is_ours {

@@ -5,6 +5,7 @@
 use std::ops::ControlFlow;
 
 use loopwright_core::event::Event;
+use loopwright_core::experiment::brief::output_tail;
 use loopwright_core::experiment::{Decided, kind};
 use loopwright_core::ids::{LoopName, RunId};
 use loopwright_core::kernel;
@@ -17,7 +18,7 @@ use super::trials::TrialRow;
 
 /// How an experiment run's decided trials are listed.
 pub const LISTING: ListingSource = ListingSource {
-    version: 1,
+    version: 2,
     kind: kind::TRIAL_DECIDED,
     row_of,
 };
@@ -45,12 +46,19 @@ fn row_of(events: &[Event]) -> Result<Vec<u8>, String> {
         duration_us: row.commands_us(),
         decided_at: last.time,
     };
+    let tail = row.tail();
+    let shows_tail = decided.outcome.is_failure() && !tail.is_empty();
     let more = More {
         against: decided.against,
         values: decided.values,
         readings: decided.readings,
         tree: decided.tree,
         policy: decided.policy,
+        output_tail: shows_tail.then(|| output_tail(tail)),
+        paths: row
+            .candidate
+            .as_ref()
+            .map_or_else(Vec::new, |candidate| candidate.paths.clone()),
     };
     line.encode(&more)
 }

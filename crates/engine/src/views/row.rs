@@ -52,6 +52,10 @@ pub struct More {
     pub tree: Option<String>,
     /// The policy that decided.
     pub policy: String,
+    /// The paths its candidate changes, as many as the record names.
+    pub paths: Vec<String>,
+    /// The end of what its last command printed, where it failed.
+    pub output_tail: Option<String>,
 }
 
 impl<'a> TrialLine<'a> {
@@ -150,6 +154,8 @@ mod tests {
             readings: Vec::new(),
             tree: Some("t".to_owned()),
             policy: "threshold/1".to_owned(),
+            paths: vec!["a\tb".to_owned()],
+            output_tail: Some("two\nlines".to_owned()),
         };
         let full = TrialLine {
             trial: 12,

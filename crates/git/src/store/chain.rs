@@ -37,7 +37,10 @@ impl ObjectStore {
         if let Some(directory) = reference.parent() {
             disk::make_directories_durably(&self.dir, directory)?;
         }
-        disk::replace_durably(&reference, format!("{link}\n").as_bytes())?;
+        let line = format!("{link}\n");
+        if !disk::write_over_durably(&reference, line.as_bytes())? {
+            disk::replace_durably(&reference, line.as_bytes())?;
+        }
         Ok(link)
     }
 

@@ -158,7 +158,10 @@ fn aftermath(project: &Project, report: &SessionReport, name: &LoopName) -> Opti
         ControlFlow::Break(())
     })
     .ok()?;
-    let refused = refused_by_budget(&store, &report.run).ok().flatten();
+    // It is among the last events then; else it may be looked for in all of them.
+    let is_over_budget = report.ending.known() == Some(Reason::Budget);
+    let refused = is_over_budget.then(|| refused_by_budget(&store, &report.run));
+    let refused = refused.and_then(|found| found.ok().flatten());
     Some(Aftermath {
         status,
         last_trial,
