@@ -224,7 +224,9 @@ fn request(command: &Command) -> Request {
     let mut env = command.env.clone();
     if matches!(command.program, Program::Shell(_)) {
         // As a shell would: ours names the directory that the engine was started in.
-        env.set.insert("PWD".into(), command.cwd.clone().into());
+        // (Without a slash at its end, which joining nothing to a path leaves.)
+        let here: PathBuf = command.cwd.components().collect();
+        env.set.insert("PWD".into(), here.into());
     }
     Request {
         argv,

@@ -438,7 +438,7 @@ fn a_line_without_a_shell_finds_itself_as_with_one() {
     let executable = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(place.join("tell"), executable).unwrap();
     let run_line = |line: &str| {
-        let finished = run(Command::shell(line, &place));
+        let finished = run(Command::shell(line, place.join("")));
         (said(&finished), finished.ending)
     };
     let direct = run_line("./tell a b");

@@ -6,13 +6,13 @@
 //! release goes on without knowing them.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{OpenError, StorageError};
-use crate::transaction::Write;
+use crate::transaction::{View, Write};
 
 /// The store version that this release writes.
 pub const STORE_VERSION: i64 = 1;
@@ -24,6 +24,9 @@ const APPLICATION_ID: i64 = 0x4c70_5772;
 
 /// How long a writer waits for another one's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long to leave others alone who are busy for a moment.
+const BETWEEN_TRIES: Duration = Duration::from_millis(3);
 const STATEMENTS_CACHED: usize = 64;
 
 /// A run's number and a place in it make one key, so that a run's rows lie side by side and need
@@ -201,20 +204,38 @@ pub fn open(path: &Path, access: Access) -> Result<Connection, OpenError> {
     connection.busy_timeout(BUSY_TIMEOUT).map_err(storage)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
     set_up(&connection, access).map_err(storage)?;
-    if !check_versions(&connection, path)? {
+    // All of it at one moment: somebody may be making the tables.
+    let view = View::begin(&connection).map_err(|error| refused(path, error))?;
+    let is_made = check_versions(&connection, path)?;
+    drop(view);
+    if !is_made {
         if access != Access::Create {
             return Err(OpenError::Missing(path.to_owned()));
         }
         // Before anything is in the file, and only there: it stays in the file.
-        connection
-            .pragma_update(None, "journal_mode", "wal")
-            .map_err(storage)?;
+        keep_a_log(&connection).map_err(storage)?;
         create(&connection, path)?;
     }
     if matches!(access, Access::Create | Access::Write) {
         add_indexes(&connection).map_err(|error| refused(path, error))?;
     }
     Ok(connection)
+}
+
+/// Turns the log on. SQLite doesn't wait for others here: whoever looks at the new file at the same
+/// moment, to make it too, hinders both.
+fn keep_a_log(connection: &Connection) -> rusqlite::Result<()> {
+    let give_up_at = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        let done = connection.pragma_update(None, "journal_mode", "wal");
+        let is_busy = done
+            .as_ref()
+            .is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy));
+        if !is_busy || Instant::now() >= give_up_at {
+            return done;
+        }
+        std::thread::sleep(BETWEEN_TRIES);
+    }
 }
 
 fn connect(path: &Path, access: Access) -> rusqlite::Result<Connection> {

@@ -488,3 +488,20 @@ fn fill(folder: &Path) {
         appended + 2
     );
 }
+
+#[test]
+fn a_store_that_many_make_at_once_is_one_store() {
+    for _ in 0..20 {
+        let scratch = tempfile::tempdir().unwrap();
+        let folder = scratch.path().join("store");
+        let begin = std::sync::Barrier::new(6);
+        std::thread::scope(|scope| {
+            for _ in 0..6 {
+                scope.spawn(|| {
+                    begin.wait();
+                    Store::open(&folder, OpenMode::Create).unwrap();
+                });
+            }
+        });
+    }
+}
