@@ -35,6 +35,11 @@ pub fn to_canonical<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> 
     Ok(serde_json_canonicalizer::to_vec(&value)?)
 }
 
+/// The canonical bytes of a value whose numbers are known to be safe integers.
+pub(crate) fn to_canonical_of_safe<T: Serialize>(value: &T) -> Result<Vec<u8>, CanonicalError> {
+    Ok(serde_json_canonicalizer::to_vec(value)?)
+}
+
 /// Refuses numbers that are not safe integers. (A path is made only for one that is refused.)
 pub(crate) fn check(value: &Value) -> Result<(), CanonicalError> {
     if is_safe(value) {

@@ -7,7 +7,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::canonical::{CanonicalError, to_canonical};
+use crate::canonical::{
+    CanonicalError, MAX_SAFE_INTEGER, check, to_canonical, to_canonical_of_safe,
+};
 use crate::digest::Digest;
 use crate::ids::{BranchName, EffectId, RunId};
 use crate::time::Micros;
@@ -145,13 +147,33 @@ pub enum DecodeError {
 impl Event {
     /// Seals the event: canonical bytes and the id over them.
     pub fn seal(self) -> Result<Sealed, CanonicalError> {
-        let bytes = to_canonical(&self)?;
+        let bytes = self.canonical()?;
         let id = id_of(&bytes);
         Ok(Sealed {
             event: self,
             id,
             bytes,
         })
+    }
+
+    /// As [`to_canonical`], without a copy of the body, which may be large.
+    fn canonical(&self) -> Result<Vec<u8>, CanonicalError> {
+        let Scope {
+            trial, iteration, ..
+        } = self.scope;
+        let safe = |number: u64| number <= MAX_SAFE_INTEGER;
+        let of_envelope = [
+            Some(self.seq),
+            trial,
+            iteration,
+            Some(self.time.0.unsigned_abs()),
+            Some(self.scrub.values),
+        ];
+        if !of_envelope.into_iter().flatten().all(safe) || check(&self.body).is_err() {
+            // Which is not safe is said by the path from the top.
+            return to_canonical(self);
+        }
+        to_canonical_of_safe(self)
     }
 
     /// Decodes stored bytes, lifting older schemas to this release's types. The bytes themselves
@@ -219,6 +241,24 @@ mod tests {
             "sha256:8339b24701503edabc22386e46d9649267348528619b37788958a3569d03c184"
         );
         assert_eq!(Event::decode(&sealed.bytes).unwrap(), sealed.event);
+    }
+
+    #[test]
+    fn the_short_way_writes_the_same_bytes_and_refuses_the_same_numbers() {
+        let sealed = sample().seal().unwrap();
+        assert_eq!(sealed.bytes, to_canonical(&sample()).unwrap());
+        let large = MAX_SAFE_INTEGER + 1;
+        let mut events = vec![sample(); 3];
+        events[0].seq = large;
+        events[1].scope.trial = Some(large);
+        events[2].body = json!({"deep": [large]});
+        for (event, path) in events
+            .into_iter()
+            .zip(["/seq", "/scope/trial", "/body/deep/0"])
+        {
+            let error = event.seal().unwrap_err().to_string();
+            assert!(error.contains(path), "{error}");
+        }
     }
 
     #[test]

@@ -96,8 +96,6 @@ impl CommandRunner {
         control.running(running.stopper());
         let finished = running.wait();
         control.ended();
-        // While its result is dealt with; no command may run at that time.
-        self.supervisor.make_ready();
         loopwright_record::crash_point!("command.ended");
         self.running
             .remove(&announced.run, &announced.effect, announced.attempt)?;

@@ -52,6 +52,10 @@ pub trait Performer: Send {
 
     /// Performs one, and is stopped through `control`.
     fn perform(&mut self, announced: &Announced, control: &Control) -> Performed;
+
+    /// Its result was handed on. What comes next is not known yet; whatever it is, there may be
+    /// something to clear away or to set up for it.
+    fn between(&mut self) {}
 }
 
 /// What stops the effect that is being performed.
@@ -238,6 +242,7 @@ impl<'a> WorkerHands<'a> {
                 if sender.send(happening(announced, performed)).is_err() {
                     return;
                 }
+                performer.between();
             }
         };
         let worker = std::thread::Builder::new()

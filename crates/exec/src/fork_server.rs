@@ -21,13 +21,14 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recv, recvmsg, sendmsg,
@@ -43,6 +44,9 @@ use crate::sys;
 /// supervisor to be, beside one byte.
 pub(crate) const STREAMS: usize = 3;
 
+/// The first message's word: it brings the bell.
+const BELL: u8 = b'b';
+
 /// How long a fork server may take to copy itself. One that somebody stopped must not make the engine
 /// deaf.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -52,6 +56,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) struct Server {
     child: Child,
     socket: UnixStream,
+    /// Rung for every order. A message alone would wake the server on the engine's own processor,
+    /// since the system expects its sender to wait for the answer; we have something better to do.
+    bell: OwnedFd,
 }
 
 /// Why there is no new supervisor.
@@ -85,7 +92,25 @@ impl Server {
             // No signal of the terminal reaches it from here on: see `leave_session`.
             .process_group(0)
             .spawn()?;
-        Ok(Self { child, socket })
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let server = Self {
+            child,
+            socket,
+            bell,
+        };
+        // Should it have ended already, the first order finds that out.
+        let _ = server.send(BELL, &[server.bell.as_fd()]);
+        Ok(server)
+    }
+
+    fn send(&self, word: u8, descriptors: &[BorrowedFd<'_>]) -> rustix::io::Result<()> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+        let words = [word];
+        let message = [io::IoSlice::new(&words)];
+        let flags = SendFlags::NOSIGNAL;
+        retry(|| sendmsg(&self.socket, &message, &mut ancillary, flags)).map(drop)
     }
 
     /// Asks for a copy with these standard streams and this fence. It answers by
@@ -95,13 +120,8 @@ impl Server {
         streams: [BorrowedFd<'_>; STREAMS],
         isolation: Isolation,
     ) -> Result<(), Refusal> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        ancillary.push(SendAncillaryMessage::ScmRights(&streams));
-        let fence = [fence_byte(isolation)];
-        let request = [io::IoSlice::new(&fence)];
-        let flags = SendFlags::NOSIGNAL;
-        retry(|| sendmsg(&self.socket, &request, &mut ancillary, flags))
+        self.send(fence_byte(isolation), &streams)
+            .and_then(|()| rustix::io::write(&self.bell, &1_u64.to_ne_bytes()))
             .map_err(|_| Refusal::Gone)?;
         Ok(())
     }
@@ -153,14 +173,25 @@ pub(crate) enum Role {
 /// Makes supervisors until the engine is gone. Comes back once in the fork
 /// server, and once in each of its copies.
 pub(crate) fn serve(engine: BorrowedFd<'_>) -> io::Result<Role> {
-    while let Some((streams, isolation)) = next_request(engine)? {
+    let Some((_, descriptors)) = next_message(engine)? else {
+        return Ok(Role::Server);
+    };
+    let bell = descriptors.into_iter().next();
+    let bell = bell.ok_or_else(|| io::Error::other("the first message brings no bell"))?;
+    while await_order(engine, bell.as_fd())? {
+        let Some((word, descriptors)) = next_message(engine)? else {
+            break;
+        };
+        let streams: [OwnedFd; STREAMS] = descriptors
+            .try_into()
+            .map_err(|_| io::Error::other("the request has not three streams"))?;
         let answer = match sys::fork_sibling() {
             Ok(None) => {
                 let [control, output, errors] = streams;
                 rustix::stdio::dup2_stdin(&control)?;
                 rustix::stdio::dup2_stdout(&output)?;
                 rustix::stdio::dup2_stderr(&errors)?;
-                return Ok(Role::Supervisor(isolation));
+                return Ok(Role::Supervisor(isolation_of(word)));
             }
             Ok(Some(pid)) => pid,
             Err(error) => -error.raw_os_error().unwrap_or(libc::EAGAIN),
@@ -173,28 +204,35 @@ pub(crate) fn serve(engine: BorrowedFd<'_>) -> io::Result<Role> {
     Ok(Role::Server)
 }
 
-/// The streams and the fence of the next supervisor; `None` if the engine is gone.
-fn next_request(engine: BorrowedFd<'_>) -> io::Result<Option<([OwnedFd; STREAMS], Isolation)>> {
-    let mut streams = Vec::with_capacity(STREAMS);
-    let mut byte = [0];
+/// Waits for the bell; false if the engine is gone. (Of the socket only its end is watched.)
+fn await_order(engine: BorrowedFd<'_>, bell: BorrowedFd<'_>) -> io::Result<bool> {
+    let mut fds = [
+        PollFd::from_borrowed_fd(bell, PollFlags::IN),
+        PollFd::from_borrowed_fd(engine, PollFlags::empty()),
+    ];
+    retry(|| poll(&mut fds, None))?;
+    // One order at a time: however often it was rung, there is one message.
+    let mut count = [0; 8];
+    let is_rung = rustix::io::read(bell, &mut count).is_ok();
+    Ok(is_rung || fds[1].revents().is_empty())
+}
+
+/// The next message's word and descriptors; `None` if the engine is gone.
+fn next_message(engine: BorrowedFd<'_>) -> io::Result<Option<(u8, Vec<OwnedFd>)>> {
+    let mut descriptors = Vec::with_capacity(STREAMS);
+    let mut word = [0];
     let received = retry(|| {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(STREAMS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut parts = [io::IoSliceMut::new(&mut byte)];
+        let mut parts = [io::IoSliceMut::new(&mut word)];
         let flags = RecvFlags::CMSG_CLOEXEC;
         let message = recvmsg(engine, &mut parts, &mut ancillary, flags)?;
         for extra in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(descriptors) = extra {
-                streams.extend(descriptors);
+            if let RecvAncillaryMessage::ScmRights(found) = extra {
+                descriptors.extend(found);
             }
         }
         Ok(message.bytes)
     })?;
-    if received == 0 {
-        return Ok(None);
-    }
-    let streams = streams.try_into();
-    streams
-        .map(|streams| Some((streams, isolation_of(byte[0]))))
-        .map_err(|_| io::Error::other("the request has not three streams"))
+    Ok((received > 0).then_some((word[0], descriptors)))
 }

@@ -5,11 +5,9 @@
 //! an error: it is said as what it is.
 
 use std::ffi::OsStr;
-use std::fs::Permissions;
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, fstat, renameat, statat};
@@ -158,6 +156,8 @@ fn in_the_way(kind: FileType, path: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::fs::symlink;
 
     use super::*;

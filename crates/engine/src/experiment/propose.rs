@@ -48,6 +48,8 @@ impl Workshop {
             stopped,
             scrubbed,
         } = self.runner.run(command, None, announced, control)?;
+        // For the measurement; while the change is looked at, and no command runs.
+        self.runner.supervisor.make_ready();
         self.expect_ours()?;
         if stopped {
             self.leave_checkout();

@@ -108,6 +108,18 @@ impl Done {
 }
 
 impl Performer for Workshop {
+    fn between(&mut self) {
+        if self.expect_ours().is_err() {
+            return;
+        }
+        // No command runs now. What fails here is done, or told, where it is needed.
+        self.runner.supervisor.make_ready();
+        let _ = self.clear_desk();
+        if let Site::Apart(repository) = &mut self.site {
+            repository.look_ahead();
+        }
+    }
+
     fn make_ready(&mut self, announced: &Announced) {
         self.ready = None;
         // The user's checkout is seen by somebody.

@@ -88,6 +88,12 @@ impl ProposerRepository {
         Ok(())
     }
 
+    /// Looks at what can be looked at already for the next [`reset_to`](Self::reset_to). To be called
+    /// after every command, whatever it ran on: what was seen before doesn't count any more.
+    pub fn look_ahead(&mut self) {
+        self.git.look_ahead();
+    }
+
     /// Stores what the proposer left; only stamps of changed files are believed to be news.
     ///
     /// Nothing may be running in the work tree any more.

@@ -131,6 +131,8 @@ pub(super) struct PrivateGit {
     files: Vec<Known>,
     directories: Vec<Vec<u8>>,
     format: ObjectFormat,
+    /// What a look ahead found; good for one question.
+    looked: Option<bool>,
 }
 
 impl PrivateGit {
@@ -142,6 +144,7 @@ impl PrivateGit {
             files: Vec::new(),
             directories: Vec::new(),
             format: ObjectFormat::Sha1,
+            looked: None,
         }
     }
 
@@ -211,7 +214,17 @@ impl PrivateGit {
 
     /// True if it is, file for file, what was made for this commit.
     pub(super) fn is_untouched(&mut self, head: &Oid) -> Result<bool, GitError> {
-        Ok(self.head.as_ref() == Some(head) && self.matches()?)
+        let looked = self.looked.take();
+        if self.head.as_ref() != Some(head) {
+            return Ok(false);
+        }
+        looked.map_or_else(|| self.matches(), Ok)
+    }
+
+    /// Looks ahead, for the next question whether it is untouched. No command may run in between.
+    pub(super) fn look_ahead(&mut self) {
+        self.looked = None;
+        self.looked = self.matches().ok();
     }
 
     fn matches(&mut self) -> Result<bool, GitError> {

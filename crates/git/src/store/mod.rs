@@ -178,6 +178,12 @@ impl ObjectStore {
         oid: &Oid,
         take: &mut dyn FnMut(&[u8]),
     ) -> Result<(), GitError> {
+        if let Some((word, content)) = self.recent.get(oid)
+            && word == ObjectKind::Blob.word()
+        {
+            take(&content);
+            return Ok(());
+        }
         if self.loose_in_pieces(oid, ObjectKind::Blob, take)? {
             return Ok(());
         }
