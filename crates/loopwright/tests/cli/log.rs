@@ -81,7 +81,7 @@ fn the_listing_says_the_same_without_its_rows() {
     let path = rig.project().join(".git/loopwright/journal.db");
     // Every row is of another release.
     let mut bytes = std::fs::read(&path).unwrap();
-    let needle = b"listing_version1";
+    let needle = b"listing_version2";
     let at = bytes
         .windows(needle.len())
         .position(|window| window == needle)

@@ -172,7 +172,7 @@ impl Bench {
     /// Runs the loop under `strace`, which writes the calls that matter for syncs to `trace`.
     pub fn run_traced(&self, trace: &Path) {
         let binary = env!("CARGO_BIN_EXE_loopwright");
-        let calls = "trace=fsync,fdatasync,rename,renameat,renameat2,link,linkat,pwrite64";
+        let calls = "trace=fsync,fdatasync,openat,rename,renameat,renameat2,link,linkat,pwrite64";
         let done = self
             .command(
                 "strace",

@@ -87,9 +87,10 @@ impl Bench {
         self.output(&["replay"]);
         self.await_no_process(plan);
         let running = self.repository().join(".git/loopwright/running");
-        // The note of a command that is gone is empty, and the next one is written over it.
+        // The note of a command that is gone is blank, and the next one is written over it.
         let notes = fs::read_dir(running).into_iter().flatten().flatten();
-        let left = notes.filter(|note| note.metadata().is_ok_and(|found| found.len() > 0));
+        let left = notes
+            .filter(|note| fs::read(note.path()).is_ok_and(|text| !text.trim_ascii().is_empty()));
         assert_eq!(left.count(), 0, "{plan}: commands are noted as running");
     }
 

@@ -14,7 +14,13 @@ const EMPTY_TREE: &str = "4b/825dc642cb6eb9a060e54bf8d69288fbee4904";
 #[derive(Debug, PartialEq)]
 enum Call {
     Sync(String),
-    Rename { from: String, to: String },
+    /// A file got this name; its content was written under the other one, or is from now on.
+    Named {
+        from: String,
+        to: String,
+    },
+    /// A file of this name is written over.
+    Opened(String),
     KeptWritten,
 }
 
@@ -23,6 +29,19 @@ fn parse(line: &str) -> Option<Call> {
     if call.starts_with("fsync(") || call.starts_with("fdatasync(") {
         let path = call.split_once('<')?.1.split_once('>')?.0;
         return Some(Call::Sync(path.to_owned()));
+    }
+    if call.starts_with("openat(") {
+        let flags = call.split_once("\", ")?.1;
+        let path = call.rsplit_once("= ")?.1.split_once('<')?.1;
+        let path = path.split_once('>')?.0.to_owned();
+        return match (flags.contains("O_CREAT"), flags.contains("O_WRONLY")) {
+            (true, _) => Some(Call::Named {
+                from: path.clone(),
+                to: path,
+            }),
+            (false, true) => Some(Call::Opened(path)),
+            _ => None,
+        };
     }
     if ["rename", "link"].iter().any(|name| call.starts_with(name)) && call.contains(" = 0") {
         let folder = |part: &str| {
@@ -37,7 +56,7 @@ fn parse(line: &str) -> Option<Call> {
             Some(base) if !name.starts_with('/') => format!("{base}/{name}"),
             _ => name,
         };
-        return Some(Call::Rename {
+        return Some(Call::Named {
             from: full(from),
             to: full(to),
         });
@@ -74,28 +93,40 @@ fn what_a_kept_event_names_is_synced_before_it() {
             .position(is_log)
             .expect("the log is synced");
 
+    let before = &calls[..durable];
+    let is_synced = |calls: &[Call], path: &str| {
+        calls
+            .iter()
+            .any(|call| *call == Call::Sync(path.to_owned()))
+    };
+    // What counts under its last name.
+    let temporary: BTreeSet<&str> = before
+        .iter()
+        .filter_map(|call| match call {
+            Call::Named { from, to } if from != to => Some(from.as_str()),
+            _ => None,
+        })
+        .collect();
     let mut named = BTreeSet::new();
-    for (at, call) in calls[..durable].iter().enumerate() {
-        let Call::Rename { from, to } = call else {
+    for (at, call) in before.iter().enumerate() {
+        let (Call::Named { to, .. } | Call::Opened(to)) = call else {
             continue;
         };
         let counts = to.contains("/objects/") || to.contains("/refs/");
         // The empty tree is written once for git's own use; no event names it.
-        if !counts || to.contains("/work/") || to.ends_with(EMPTY_TREE) {
+        if !counts
+            || to.contains("/work/")
+            || to.contains("/logs/")
+            || to.ends_with(EMPTY_TREE)
+            || temporary.contains(to.as_str())
+        {
             continue;
         }
-        let content = calls[..durable]
-            .iter()
-            .enumerate()
-            .any(|(when, other)| match other {
-                Call::Sync(path) => (path == from && when < at) || (path == to && when > at),
-                _ => false,
-            });
+        let content = is_synced(&before[at..], to)
+            || matches!(call, Call::Named { from, .. } if is_synced(&before[..at], from));
         assert!(content, "{to} is named before its content is synced");
         let folder = Path::new(to).parent().unwrap().to_str().unwrap();
-        let entry = calls[at..durable]
-            .iter()
-            .any(|other| matches!(other, Call::Sync(path) if path == folder));
+        let entry = matches!(call, Call::Opened(_)) || is_synced(&before[at..], folder);
         assert!(entry, "{to} is named before its directory is synced");
         named.insert(to.clone());
     }
