@@ -95,7 +95,9 @@ pub enum OpenError {
         why: String,
     },
     /// It isn't what was written.
-    #[error("the store at {path} is damaged: {why}; loopwright verify says what can still be read; keep a copy of it, and use another --store")]
+    #[error(
+        "the store at {path} is damaged: {why}; loopwright verify says what can still be read; keep a copy of it, and use another --store"
+    )]
     Damaged {
         /// The database.
         path: PathBuf,

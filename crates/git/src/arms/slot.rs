@@ -24,8 +24,8 @@ use crate::types::{Mode, Oid, RepoPath};
 const STATE_VERSION: u32 = 1;
 
 /// What `busy` says. A file of no content is idle too.
-const BUSY: &[u8; 5] = b"busy\n";
-const IDLE: &[u8; 5] = b"idle\n";
+const BUSY: [u8; 5] = *b"busy\n";
+const IDLE: [u8; 5] = *b"idle\n";
 
 /// The memory of one slot.
 #[derive(Debug)]
@@ -171,12 +171,12 @@ impl Slot {
 
     /// Writes one mark over the other: a file that is made, cut and removed twice a trial is slow to
     /// make on some file systems.
-    fn mark(&self, mark: &[u8; 5]) -> Result<(), ArmsError> {
+    fn mark(&self, mark: [u8; 5]) -> Result<(), ArmsError> {
         let path = self.home.join("busy");
         let mut options = OpenOptions::new();
         let opened = options.write(true).create(true).truncate(false).open(&path);
         opened
-            .and_then(|mut file| file.write_all(mark))
+            .and_then(|mut file| file.write_all(&mark))
             .map_err(ArmsError::io("write", &path))
     }
 

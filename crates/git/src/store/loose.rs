@@ -288,7 +288,7 @@ fn adler32(piece: &[u8]) -> u32 {
         low += u32::from(*byte);
         high += low;
     }
-    (high % 65_521) << 16 | low % 65_521
+    ((high % 65_521) << 16) | (low % 65_521)
 }
 
 /// Writes a zlib stream. The compressor's tables are large beside most objects, so that making
