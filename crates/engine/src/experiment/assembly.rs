@@ -19,6 +19,7 @@ use crate::error::EngineError;
 use crate::project::{IN_PLACE_FOLDER, Project};
 use crate::views::History;
 
+use super::environment::environment_of_all;
 use super::environment::known_secrets;
 use super::fence::Fence;
 use super::keep::publish_over;
@@ -219,6 +220,7 @@ impl Session {
             metrics: metrics_of(&spec),
             history: History::default(),
             notices: Notices::default(),
+            environment: environment_of_all(&spec),
             ready: None,
             spec,
         };

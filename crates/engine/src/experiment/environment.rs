@@ -42,13 +42,25 @@ const OF_A_REPOSITORY: [&str; 19] = [
     "GIT_WORK_TREE",
 ];
 
-/// The environment of a command of this loop, with `told` on top. `ceiling` is where git stops to
-/// look for a repository.
+/// The environment of a command: what all of this loop's get, with `told` on top. `ceiling` is where
+/// git stops to look for a repository.
 pub fn environment(
-    spec: &ExperimentSpec,
+    of_all: &Environment,
     ceiling: &Path,
     told: BTreeMap<&str, OsString>,
 ) -> Environment {
+    let mut environment = of_all.clone();
+    environment
+        .set
+        .insert("GIT_CEILING_DIRECTORIES".into(), ceiling.into());
+    for (name, value) in told {
+        environment.set.insert(name.into(), value);
+    }
+    environment
+}
+
+/// What every command of this loop gets.
+pub fn environment_of_all(spec: &ExperimentSpec) -> Environment {
     let mut environment = Environment {
         inherit: false,
         ..Environment::default()
@@ -66,12 +78,6 @@ pub fn environment(
     }
     for (name, value) in &spec.env {
         environment.set.insert(name.into(), value.into());
-    }
-    environment
-        .set
-        .insert("GIT_CEILING_DIRECTORIES".into(), ceiling.into());
-    for (name, value) in told {
-        environment.set.insert(name.into(), value);
     }
     environment
 }

@@ -216,7 +216,7 @@ impl Workshop {
             told.insert("LOOPWRIGHT_RESULT", result_file.into());
         }
         let mut command = Command::shell(line, arm.join(&self.workdir));
-        command.env = environment(&self.spec, self.arms.ceiling(), told);
+        command.env = environment(&self.environment, self.arms.ceiling(), told);
         command.time_limit = Some(Duration::from_micros(limit_us));
         command.grace = Duration::from_micros(self.spec.grace_us);
         command

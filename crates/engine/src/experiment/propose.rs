@@ -133,7 +133,7 @@ impl Workshop {
         let ceiling = work.parent().unwrap_or(work);
         let line = self.spec.propose.clone().unwrap_or_default();
         let mut command = Command::shell(line, work.join(&self.workdir));
-        command.env = environment(&self.spec, ceiling, told);
+        command.env = environment(&self.environment, ceiling, told);
         command.time_limit = Some(Duration::from_micros(self.spec.propose_limit_us));
         command.grace = Duration::from_micros(self.spec.grace_us);
         Ok((command, digest))

@@ -19,6 +19,7 @@ use loopwright_core::metric::MetricName;
 use loopwright_core::scrub::{self, Secrets};
 use loopwright_core::spec::{ExperimentSpec, PatternSet};
 use loopwright_core::usage::Usage;
+use loopwright_exec::Environment;
 use loopwright_git::arms::{Arms, InputLink, LinkFingerprint, Patterns};
 use loopwright_git::{Change, CommitSpec, GitError, ObjectStore, Oid, Person, UserBranch};
 use loopwright_record::Store;
@@ -40,6 +41,8 @@ use super::site::Site;
 pub struct Workshop {
     /// The loop's specification, as pinned for this invocation.
     pub spec: ExperimentSpec,
+    /// What every command gets.
+    pub environment: Environment,
     /// Where below the top of the repository commands run; empty at the top.
     pub workdir: PathBuf,
     /// The engine's own objects.

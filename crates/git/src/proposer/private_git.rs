@@ -282,9 +282,6 @@ impl PrivateGit {
         let Some(given) = self.head else {
             return Ok(None);
         };
-        if self.matches()? {
-            return Ok(None);
-        }
         let Some(line) = read_limited(&self.path, b"HEAD", 4096)? else {
             return Ok(None);
         };
