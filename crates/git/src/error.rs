@@ -210,9 +210,9 @@ pub enum Refusal {
         /// Whose proposal.
         loop_name: String,
     },
-    /// Things in the checkout would have to be cleared away and can't be saved before.
+    /// Things in the checkout would have to be cleared away and can be neither saved nor moved aside.
     #[error(
-        "these would have to be cleared away and can't be saved before: {}; move them out of the checkout first",
+        "these would have to be cleared away and can't be saved before (git can't store them): {}; move them out of the checkout (or have git ignore them), then go on with `loopwright resume`",
         join(.0)
     )]
     CantBeSaved(Vec<RepoPath>),

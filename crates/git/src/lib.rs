@@ -9,6 +9,7 @@
 
 pub mod adopt;
 pub mod arms;
+mod aside;
 pub mod branch;
 mod convert;
 mod disk;

@@ -13,8 +13,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode as Bits, OFlags, RawDir, RawMode, SeekFrom, Stat, chmod, mkdirat,
-    openat, readlinkat, renameat, statat, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Mode as Bits, OFlags, RawDir, RawMode, RenameFlags, SeekFrom, Stat,
+    chmod, mkdirat, openat, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -192,6 +192,38 @@ impl Place {
         removed.map_err(|error| self.error("remove", path, error))
     }
 
+    /// Moves what stands at a path to a free path in another place on the same file system. False
+    /// if nothing stands there. Directories on the way are made.
+    pub(crate) fn move_to(
+        &mut self,
+        path: &[u8],
+        to: &mut Self,
+        new_path: &[u8],
+    ) -> Result<bool, GitError> {
+        let failed = self.path.join(OsStr::from_bytes(path));
+        let Some((at, name)) = self.parent(path, false)? else {
+            return Ok(false);
+        };
+        let moved = match to.parent(new_path, true)? {
+            Some((there, new_name)) => move_name(at, name, there, new_name),
+            None => Err(Errno::NOENT),
+        };
+        self.forget();
+        moved.map_err(|error| GitError::io("move", &failed)(error.into()))
+    }
+
+    /// The stamp-worthy facts of what stands at a path, no link followed; `None`: nothing does.
+    pub(crate) fn facts(&mut self, path: &[u8]) -> Result<Option<Stat>, GitError> {
+        let Some((at, name)) = self.parent(path, false)? else {
+            return Ok(None);
+        };
+        match statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+            Err(error) => Err(self.error("look at", path, error)),
+        }
+    }
+
     /// Removes a directory if nothing is in it.
     pub(crate) fn remove_if_empty(&mut self, path: &[u8]) -> Result<bool, GitError> {
         let Some((at, name)) = self.parent(path, false)? else {
@@ -353,6 +385,49 @@ pub(crate) fn names(at: BorrowedFd<'_>) -> Result<Vec<Name>, Errno> {
         found.push((name.into(), kind));
     }
     Ok(found)
+}
+
+/// Gives something another name on the same file system, and replaces nothing by that.
+fn move_name(
+    at: BorrowedFd<'_>,
+    name: &[u8],
+    there: BorrowedFd<'_>,
+    new_name: &[u8],
+) -> Result<bool, Errno> {
+    let stat = match statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) => stat,
+        Err(Errno::NOENT) => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let rename = || match renameat_with(at, name, there, new_name, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS) => {
+            match statat(there, new_name, AtFlags::SYMLINK_NOFOLLOW) {
+                Err(Errno::NOENT) => renameat(at, name, there, new_name),
+                Ok(_) => Err(Errno::EXIST),
+                Err(error) => Err(error),
+            }
+        }
+        other => other,
+    };
+    match rename() {
+        Err(Errno::ACCESS) => {}
+        other => return other.map(|()| true),
+    }
+    // Directories that were closed are opened up meanwhile: the one it is in, and itself, whose
+    // parent changes.
+    let above = rustix::fs::fstat(at)?.st_mode;
+    set_mode(at, above | 0o700)?;
+    let moved = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
+        let handle = path_handle(at, name)?;
+        set_mode(handle.as_fd(), stat.st_mode | 0o700)?;
+        let moved = rename();
+        set_mode(handle.as_fd(), stat.st_mode)?;
+        moved
+    } else {
+        rename()
+    };
+    set_mode(at, above)?;
+    moved.map(|()| true)
 }
 
 /// Removes whatever has this name, whole, however deep and however closed it is.

@@ -2,19 +2,27 @@
 //! it to a tree.
 //!
 //! Nothing is cleared away that was not stored before: [`Checkout::save_strays`] hangs it on the
-//! run's keep-alive chain.
+//! run's keep-alive chain. What can't be stored is moved aside, or stops the run.
 
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Owner, undone};
 use crate::error::{GitError, MovedInPlace, Refusal};
 use crate::store::{CommitSpec, ObjectStore, Person};
-use crate::types::{Change, Oid, RepoPath, TreeListing};
+use crate::types::{Change, Oid, TreeListing};
 use crate::user::UserRepository;
-use crate::worktree::{Extras, RefusedPath, Stamp, WorkTree};
+use crate::worktree::{RefusedPath, Stamp, WorkTree};
+
+/// What becomes of strays that can't be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unstorable {
+    /// They stop the run: nobody but the user can have left them.
+    Refuse,
+    /// They are moved aside: a proposal may have left them.
+    MoveAside,
+}
 
 /// The user's checkout.
 #[derive(Debug)]
@@ -50,18 +58,14 @@ impl Checkout {
         &mut self,
         store: &mut ObjectStore,
         known: Option<Oid>,
+        unstorable: Unstorable,
     ) -> Result<Vec<RefusedPath>, GitError> {
         let Some(collected) = self.work.collect(store, false)? else {
             return Err(Refusal::NotARepository(self.user.top.clone()).into());
         };
-        let unsaved: Vec<RepoPath> = collected
-            .refused
-            .into_iter()
-            .map(|refused| refused.path)
-            .filter(|path| holds_something(&path.to_path(&self.user.top)))
-            .collect();
-        if !unsaved.is_empty() {
-            return Err(Refusal::CantBeSaved(unsaved).into());
+        if unstorable == Unstorable::Refuse && !collected.refused.is_empty() {
+            let paths = collected.refused.into_iter().map(|refused| refused.path);
+            return Err(Refusal::CantBeSaved(paths.collect()).into());
         }
         if collected.tree == self.work.tree() || Some(collected.tree) == known {
             return Ok(Vec::new());
@@ -112,12 +116,10 @@ impl Checkout {
         Ok(commit)
     }
 
-    /// Work tree and index at a tree; HEAD stays. What is cleared away by this must be stored.
+    /// Work tree and index at a tree; HEAD stays. What is not stored and has to give way is moved aside.
     pub(super) fn bring_to(&mut self, store: &mut ObjectStore, tree: Oid) -> Result<(), GitError> {
         let listing = store.checkout_listing(&tree)?;
-        let redrawn = self
-            .work
-            .restore(store, tree, &listing, Extras::KeepIgnored)?;
+        let redrawn = self.work.bring(store, tree, &listing)?;
         if redrawn || self.index != index_stamp(&self.user) {
             // Git takes a file whose size differs from the index's for changed, unread; and an index
             // that others wrote may be damaged, or hide changes.
@@ -141,15 +143,6 @@ pub(super) fn index_stamp(user: &UserRepository) -> Option<Stamp> {
     let index = user.git_dir.join("index");
     let stat = rustix::fs::lstat(&index).ok()?;
     Some(Stamp::of(&stat))
-}
-
-/// Pipes, sockets and devices have no content to lose.
-fn holds_something(path: &Path) -> bool {
-    let Ok(facts) = std::fs::symlink_metadata(path) else {
-        return false;
-    };
-    let kind = facts.file_type();
-    !(kind.is_fifo() || kind.is_socket() || kind.is_char_device() || kind.is_block_device())
 }
 
 /// Where HEAD stands.

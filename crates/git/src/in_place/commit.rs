@@ -1,6 +1,6 @@
 //! Committing a candidate in the user's checkout, with the user's hooks and signing.
 
-use super::checkout::{Position, index_stamp};
+use super::checkout::{Position, Unstorable, index_stamp};
 use super::{InPlace, references, remove_leftovers};
 use crate::adopt::{Obstacle, obstacle_of};
 use crate::branch::{sync_fan_outs, sync_reference};
@@ -42,7 +42,7 @@ impl InPlace {
         message: &str,
         commands: &mut dyn UserCommands,
     ) -> Result<(InPlaceCommit, Vec<RefusedPath>), GitError> {
-        let undone = self.make_ready(store)?;
+        let mut undone = self.make_ready(store)?;
         if let Some(why) = self.unfit(store, tree)? {
             let refused = InPlaceCommit::Refused(Obstacle::Failed(why));
             return Ok((refused, undone));
@@ -57,7 +57,9 @@ impl InPlace {
             .with_variable("GIT_NO_REPLACE_OBJECTS", "1");
         let arguments = ["commit", "--quiet", "--allow-empty", "-F", "-"];
         let run = commands.run(git.user_command(&arguments, message.as_bytes()))?;
-        Ok((self.look_at(store, tree, run)?, undone))
+        let commit = self.look_at(store, tree, run, &mut undone)?;
+        undone.extend(self.checkout.work.told_aside());
+        Ok((commit, undone))
     }
 
     /// Why git may not be let commit this; `None` if it may.
@@ -89,12 +91,13 @@ impl InPlace {
         store: &mut ObjectStore,
         expected: &Oid,
         run: UserRun,
+        undone: &mut Vec<RefusedPath>,
     ) -> Result<InPlaceCommit, GitError> {
         let parent = self.checkout.at;
         let user = &self.checkout.user;
         let position = Position::of(user)?;
         if position.is(&self.checkout.reference, &parent) {
-            self.put_right(store)?;
+            self.put_right(store, None, undone)?;
             return Ok(match run.end {
                 UserEnd::Stopped => InPlaceCommit::Stopped,
                 _ => InPlaceCommit::Refused(obstacle_of(&run)),
@@ -117,18 +120,29 @@ impl InPlace {
             sync_reference(&user.common_dir, &self.checkout.reference)?;
             self.checkout.index = index_stamp(user);
             self.checkout.at = commit;
+            self.checkout.work.settle();
             self.close_note()?;
             return Ok(InPlaceCommit::Committed { commit });
         }
         let reference = &self.checkout.reference;
         references::move_reference(user, reference, Some(parent), Some(commit))?;
-        self.put_right(store)?;
+        self.put_right(store, Some(tree), undone)?;
         Ok(InPlaceCommit::Rewritten { commit, tree })
     }
 
-    /// Brings the checkout back after a commit that is not to stay.
-    fn put_right(&mut self, store: &mut ObjectStore) -> Result<(), GitError> {
+    /// Brings the checkout back after a commit that is not to stay, whose tree is `known`. What hooks
+    /// or anybody else left there meanwhile is saved.
+    fn put_right(
+        &mut self,
+        store: &mut ObjectStore,
+        known: Option<Oid>,
+        undone: &mut Vec<RefusedPath>,
+    ) -> Result<(), GitError> {
         remove_leftovers(&self.checkout.user.git_dir);
+        let strays = self
+            .checkout
+            .save_strays(store, known, Unstorable::MoveAside)?;
+        undone.extend(strays);
         self.checkout.bring_back(store)?;
         self.close_note()
     }

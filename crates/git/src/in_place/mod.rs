@@ -32,7 +32,7 @@ use crate::store::ObjectStore;
 use crate::types::{Oid, RepoPath};
 use crate::user::UserRepository;
 use crate::worktree::{RefusedPath, WorkTree};
-use checkout::{Checkout, index_stamp};
+use checkout::{Checkout, Unstorable, index_stamp};
 use guard::Guard;
 use outside::Outside;
 use references::References;
@@ -110,7 +110,7 @@ impl InPlace {
         let tree = store.read_commit(&user.head)?.tree;
         let listing = store.checkout_listing(&tree)?;
         let mut work = WorkTree::new(&user.top, store.format(), tree, &excludes);
-        work.take_over(store, tree, &listing)?;
+        work.take_over(store, tree, &listing, &aside_of(state_dir))?;
         Ok(Self {
             guard: Guard::record(user, &listing)?,
             outside: Outside::record(user)?,
@@ -146,7 +146,7 @@ impl InPlace {
         store: &mut ObjectStore,
         commit: &Oid,
     ) -> Result<Vec<RefusedPath>, GitError> {
-        let undone = self.make_ready(store)?;
+        let mut undone = self.make_ready(store)?;
         if self.checkout.at != *commit {
             let (user, reference) = (&self.checkout.user, &self.checkout.reference);
             let from = Some(self.checkout.at);
@@ -159,6 +159,7 @@ impl InPlace {
         self.references = References::record(user, &self.checkout.reference)?;
         self.shape = Shape::record(user)?;
         self.note(None)?;
+        undone.extend(self.checkout.work.told_aside());
         Ok(undone)
     }
 
@@ -168,7 +169,8 @@ impl InPlace {
         let mut undone = self.put_settings_back(store)?;
         self.checkout.expect_unmoved()?;
         refuse_unready(&self.checkout.user)?;
-        undone.extend(self.checkout.save_strays(store, None)?);
+        let strays = self.checkout.save_strays(store, None, Unstorable::Refuse)?;
+        undone.extend(strays);
         Ok(undone)
     }
 
@@ -208,7 +210,7 @@ impl InPlace {
     ///
     /// What was put back is in `undone`. Nothing of the proposer's may be running any more.
     pub fn snapshot(&mut self, store: &mut ObjectStore) -> Result<Snapshot, GitError> {
-        let (undone, agent_head) = self.take_back(store)?;
+        let (mut undone, agent_head) = self.take_back(store)?;
         let Some(collected) = self.checkout.work.collect(store, false)? else {
             return Ok(Snapshot {
                 tree: self.checkout.work.tree(),
@@ -220,6 +222,7 @@ impl InPlace {
             });
         };
         self.checkout.bring_back(store)?;
+        undone.extend(self.checkout.work.told_aside());
         self.close_note()?;
         Ok(Snapshot {
             tree: collected.tree,
@@ -268,15 +271,26 @@ impl InPlace {
     /// Leaves the checkout at the incumbent: a proposal that was stopped is undone, what it had
     /// done so far is saved. Where nothing is under way, nothing but settings is touched.
     pub fn close(&mut self, store: &mut ObjectStore) -> Result<Vec<RefusedPath>, GitError> {
-        if !self.is_noted {
-            return self.put_settings_back(store);
-        }
-        let (mut undone, _) = self.take_back(store)?;
-        undone.extend(self.checkout.save_strays(store, None)?);
-        self.checkout.bring_back(store)?;
-        self.close_note()?;
+        let mut undone = if self.is_noted {
+            let (mut undone, _) = self.take_back(store)?;
+            let strays = self
+                .checkout
+                .save_strays(store, None, Unstorable::MoveAside)?;
+            undone.extend(strays);
+            self.checkout.bring_back(store)?;
+            self.close_note()?;
+            undone
+        } else {
+            self.put_settings_back(store)?
+        };
+        undone.extend(self.checkout.work.told_aside());
         Ok(undone)
     }
+}
+
+/// Where goes what has to give way in the checkout and can't be stored.
+fn aside_of(state_dir: &Path) -> PathBuf {
+    state_dir.join("aside")
 }
 
 /// Writes down what the user ignores outside of the tree.

@@ -8,11 +8,11 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use super::checkout::{Checkout, Position};
+use super::checkout::{Checkout, Position, Unstorable};
 use super::guard::{Guard, PutBack};
 use super::saved::{self, Note};
 use super::shape::Shape;
-use super::{InPlace, Owner, excludes_of, references, undone};
+use super::{InPlace, Owner, aside_of, excludes_of, references, undone};
 use crate::adopt::refuse_unready;
 use crate::error::{GitError, Refusal};
 use crate::store::ObjectStore;
@@ -136,8 +136,10 @@ impl Recovery<'_> {
         let mut checkout = self.checkout(user, store, at)?;
         checkout.save_replaced(store, &put_back.replaced)?;
         let mut undone_here = put_back.undone;
-        undone_here.extend(checkout.save_strays(store, self.note.tree)?);
+        let known = self.note.tree;
+        undone_here.extend(checkout.save_strays(store, known, Unstorable::MoveAside)?);
         checkout.bring_back(store)?;
+        undone_here.extend(checkout.work.told_aside());
         Note::remove(self.state_dir)?;
         Ok(undone_here)
     }
@@ -224,7 +226,7 @@ impl Recovery<'_> {
         let tree = store.read_commit(&at)?.tree;
         let listing = store.checkout_listing(&tree)?;
         let mut work = WorkTree::new(&user.top, store.format(), tree, &excludes);
-        work.expect(store, tree, &listing)?;
+        work.expect(store, tree, &listing, &aside_of(self.state_dir))?;
         Ok(Checkout {
             work,
             reference: self.note.reference.clone(),

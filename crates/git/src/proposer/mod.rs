@@ -16,7 +16,7 @@ use crate::error::GitError;
 use crate::store::{ObjectStore, Person};
 use crate::types::{Change, Oid};
 use crate::user::UserRepository;
-use crate::worktree::{Extras, RefusedPath, WorkTree};
+use crate::worktree::{RefusedPath, WorkTree};
 use private_git::{PrivateGit, Template};
 
 /// A proposer's repository: made once, brought back to an incumbent before each trial.
@@ -77,8 +77,7 @@ impl ProposerRepository {
     pub fn reset_to(&mut self, store: &mut ObjectStore, commit: &Oid) -> Result<(), GitError> {
         let tree = store.read_commit(commit)?.tree;
         let listing = store.checkout_listing(&tree)?;
-        self.work
-            .restore(store, tree, &listing, Extras::RemoveAll)?;
+        self.work.restore(store, tree, &listing)?;
         if !self.git.is_untouched(commit)? {
             let staging = self.dir.join("git.new");
             self.git

@@ -1,11 +1,12 @@
 //! Reading back which tree the directory holds: what `git add -A` would take, and no more.
 
-use std::io::Seek as _;
+use std::io::{self, Seek as _};
 
 use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use super::ignore::IgnoreRules;
-use super::{Finding, WorkTree};
+use super::{Finding, Stamp, WorkTree};
 use crate::convert::{ToClean, clean};
 use crate::error::GitError;
 use crate::place::{Place, names, open_directory};
@@ -20,6 +21,8 @@ const MOST_NEW_FILES: usize = 100_000;
 
 /// Longer paths can't be named: no checkout by git could hold them.
 const LONGEST_PATH_BYTES: usize = 4095;
+
+const CLOSED: &str = "it belongs to somebody else and can't be read";
 
 /// Something that can't be part of a proposal, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,9 +78,10 @@ impl WorkTree {
         for finding in findings {
             self.sort_out(finding, &mut gathered, &mut unknown);
         }
+        self.stored.clear();
         for refused in &gathered.refused {
             if is_rules(&refused.path) {
-                place.remove(refused.path.as_bytes())?;
+                self.clear_away(&mut place, &refused.path)?;
             }
         }
         if !unknown.is_empty() {
@@ -140,13 +144,13 @@ impl WorkTree {
 
     /// Walks what is new, level by level: an ignored directory is never entered.
     fn gather_new(
-        &self,
+        &mut self,
         place: &mut Place,
         store: &ObjectStore,
         unknown: Vec<(RepoPath, FileType)>,
         gathered: &mut Gathered,
     ) -> Result<(), GitError> {
-        disarm(place, &unknown, gathered)?;
+        gathered.refused.extend(self.disarm(place, &unknown)?);
         let mut rules = IgnoreRules::start(store, self.path(), &self.excludes)?;
         let mut level = unknown;
         while !level.is_empty() {
@@ -170,7 +174,10 @@ impl WorkTree {
                     gathered.refuse(path, "a proposal can't bring that many new files");
                 } else {
                     match kind {
-                        FileType::Directory => enter(place, path, &mut next, gathered)?,
+                        FileType::Directory => match listed(place, &path)? {
+                            Ok(below) => next.extend(below),
+                            Err(why) => gathered.refuse(path, why),
+                        },
                         FileType::RegularFile | FileType::Symlink => {
                             gathered.present.push((path, kind, 0));
                         }
@@ -179,14 +186,14 @@ impl WorkTree {
                 }
             }
             // A rules file that is no file would make git wait for ever.
-            disarm(place, &next, gathered)?;
+            gathered.refused.extend(self.disarm(place, &next)?);
             level = next;
         }
         Ok(())
     }
 
     fn store_present(
-        &self,
+        &mut self,
         place: &mut Place,
         store: &mut ObjectStore,
         gathered: &mut Gathered,
@@ -196,7 +203,9 @@ impl WorkTree {
         for (path, kind, _) in std::mem::take(&mut gathered.present) {
             let before = self.listing.get(&path).copied();
             let after = if kind == FileType::Symlink {
+                let stamp = place.facts(path.as_bytes())?.as_ref().map(Stamp::of);
                 let target = place.read_link(path.as_bytes())?;
+                self.note_stored(&path, stamp);
                 Some((Mode::Link, store.write_blob(&target)?))
             } else {
                 self.store_file(place, store, &path, gathered, &mut to_clean)?
@@ -217,7 +226,7 @@ impl WorkTree {
     }
 
     fn store_file(
-        &self,
+        &mut self,
         place: &mut Place,
         store: &mut ObjectStore,
         path: &RepoPath,
@@ -225,10 +234,19 @@ impl WorkTree {
         to_clean: &mut Vec<ToClean>,
     ) -> Result<Option<(Mode, Oid)>, GitError> {
         let full = path.to_path(self.path());
-        let Some(mut file) = place.open_file(path.as_bytes())? else {
-            gathered.refuse(path.clone(), "it is no plain file any more");
-            return Ok(None);
+        let mut file = match place.open_file(path.as_bytes()) {
+            Ok(Some(file)) => file,
+            Ok(None) => {
+                gathered.refuse(path.clone(), "it is no plain file any more");
+                return Ok(None);
+            }
+            Err(error) if is_denied(&error) => {
+                gathered.refuse(path.clone(), CLOSED);
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
         };
+        let stamp = rustix::fs::fstat(&file).ok().as_ref().map(Stamp::of);
         let facts = file.metadata().map_err(GitError::io("look at", &full))?;
         if facts.len() > LARGEST_FILE_BYTES {
             gathered.refuse(path.clone(), "it is larger than 2 GiB");
@@ -241,6 +259,7 @@ impl WorkTree {
         if store.conversions().may_clean() {
             let cleans = store.conversions().cleans(&mut file);
             if cleans.map_err(GitError::io("read", &full))? {
+                self.note_stored(path, stamp);
                 let path = path.clone();
                 to_clean.push(ToClean { path, mode });
                 return Ok(None);
@@ -248,93 +267,75 @@ impl WorkTree {
             file.rewind().map_err(GitError::io("read", &full))?;
         }
         let oid = store.write_blob_from(&mut file, facts.len(), &full)?;
+        self.note_stored(path, stamp);
         Ok(Some((mode, oid)))
     }
 
-    /// Splits the unknown into what is to be removed whole and the directories that may be left
-    /// empty by that (parents first); ignored files stay, and so do directories holding them.
-    pub(super) fn without_ignored(
-        place: &mut Place,
-        rules: &mut IgnoreRules,
-        unknown: Vec<(RepoPath, FileType)>,
-    ) -> Result<(Vec<RepoPath>, Vec<RepoPath>), GitError> {
-        let (mut whole, mut directories) = (Vec::new(), Vec::new());
-        let mut level = unknown;
-        while !level.is_empty() {
-            let paths: Vec<RepoPath> = level.iter().map(|(path, _)| path.clone()).collect();
-            let ignored = rules.ask(&paths)?;
-            let mut next = Vec::new();
-            for ((path, kind), ignored) in level.into_iter().zip(ignored) {
-                if ignored {
-                    continue;
-                }
-                let mut refused = Gathered::default();
-                if kind == FileType::Directory {
-                    enter(place, path.clone(), &mut next, &mut refused)?;
-                }
-                if kind == FileType::Directory && refused.refused.is_empty() {
-                    directories.push(path);
-                } else {
-                    whole.push(path);
-                }
-            }
-            level = next;
+    /// In a checkout of the user's, what is stored may be cleared away as long as it is the same.
+    fn note_stored(&mut self, path: &RepoPath, stamp: Option<Stamp>) {
+        if let (Some(stamp), true) = (stamp, self.aside.is_some()) {
+            self.stored.insert(path.clone(), stamp);
         }
-        Ok((whole, directories))
     }
-}
 
-/// Lists a new directory, unless it is a repository of its own.
-fn enter(
-    place: &mut Place,
-    path: RepoPath,
-    next: &mut Vec<(RepoPath, FileType)>,
-    gathered: &mut Gathered,
-) -> Result<(), GitError> {
-    let handle = match place.parent(path.as_bytes(), false)? {
-        Some((at, name)) => open_directory(at, name),
-        None => return Ok(()),
-    };
-    let found = handle
-        .and_then(|handle| names(std::os::fd::AsFd::as_fd(&handle)))
-        .map_err(|error| place.error("read", path.as_bytes(), error))?;
-    if found.iter().any(|(name, _)| is_dot_git(name)) {
-        gathered.refuse(
-            path,
-            "it is a git repository of its own; what is in it can't be recorded in this one",
-        );
-        return Ok(());
-    }
-    next.extend(
-        found
-            .into_iter()
-            .map(|(name, kind)| (path.join(&name), kind)),
-    );
-    Ok(())
-}
-
-/// Removes ignore files that are no files: git would open them.
-fn disarm(
-    place: &mut Place,
-    found: &[(RepoPath, FileType)],
-    gathered: &mut Gathered,
-) -> Result<(), GitError> {
-    for (path, kind) in found {
+    /// Takes away ignore files that are no files (git would open them), and says so.
+    pub(super) fn disarm(
+        &mut self,
+        place: &mut Place,
+        found: &[(RepoPath, FileType)],
+    ) -> Result<Vec<RefusedPath>, GitError> {
         let harmless = [
             FileType::RegularFile,
             FileType::Symlink,
             FileType::Directory,
         ];
-        if is_rules(path) && !harmless.contains(kind) {
-            place.remove(path.as_bytes())?;
-            gathered.refuse(path.clone(), special(*kind));
+        let mut taken = Vec::new();
+        for (path, kind) in found {
+            if is_rules(path) && !harmless.contains(kind) {
+                self.clear_away(place, path)?;
+                taken.push(RefusedPath {
+                    path: path.clone(),
+                    why: special(*kind).to_owned(),
+                });
+            }
         }
+        Ok(taken)
     }
-    Ok(())
+}
+
+/// What a new directory holds; why not, if it can't be looked into as a part of this tree.
+#[allow(clippy::type_complexity)]
+pub(super) fn listed(
+    place: &mut Place,
+    path: &RepoPath,
+) -> Result<Result<Vec<(RepoPath, FileType)>, &'static str>, GitError> {
+    let handle = match place.parent(path.as_bytes(), false)? {
+        Some((at, name)) => open_directory(at, name),
+        None => return Ok(Ok(Vec::new())),
+    };
+    let found = handle.and_then(|handle| names(std::os::fd::AsFd::as_fd(&handle)));
+    let found = match found {
+        Ok(found) => found,
+        Err(Errno::ACCESS | Errno::PERM) => return Ok(Err(CLOSED)),
+        Err(error) => return Err(place.error("read", path.as_bytes(), error)),
+    };
+    if found.iter().any(|(name, _)| is_dot_git(name)) {
+        return Ok(Err(
+            "it is a git repository of its own; what is in it can't be recorded in this one",
+        ));
+    }
+    let below = found.into_iter();
+    Ok(Ok(below
+        .map(|(name, kind)| (path.join(&name), kind))
+        .collect()))
+}
+
+fn is_denied(error: &GitError) -> bool {
+    matches!(error, GitError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Files git reads by itself while it works for us.
-fn is_rules(path: &RepoPath) -> bool {
+pub(super) fn is_rules(path: &RepoPath) -> bool {
     let name = path.names().next_back().unwrap_or_default();
     name == b".gitignore" || name == b".gitattributes"
 }
@@ -351,7 +352,7 @@ fn unfit_name(path: &RepoPath, kind: FileType) -> Option<&'static str> {
 }
 
 /// Names git refuses everywhere because some file system takes them for `.git`.
-fn is_dot_git(name: &[u8]) -> bool {
+pub(super) fn is_dot_git(name: &[u8]) -> bool {
     let end = name
         .iter()
         .position(|byte| *byte == b':')

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use super::{Directory, FileNode, Node, Stamp, WorkTree, now_ns};
+use crate::aside::Aside;
 use crate::error::{GitError, Refusal};
 use crate::hash::{ObjectKind, hash_object};
 use crate::place::{Place, open_directory};
@@ -15,19 +17,21 @@ use crate::store::{ObjectStore, hash_stream};
 use crate::types::{Mode, Objects as _, Oid, RepoPath, TreeListing};
 
 impl WorkTree {
-    /// Learns stamps and content of a checkout of the user's that git says is clean at `tree`.
+    /// Learns stamps and content of a checkout of the user's that git says is clean at `tree`. What
+    /// has to give way in it and can't be stored goes to `aside`.
     pub(crate) fn take_over(
         &mut self,
         store: &ObjectStore,
         tree: Oid,
         listing: &TreeListing,
+        aside: &Path,
     ) -> Result<(), GitError> {
         let gone = || Refusal::NotARepository(self.path.clone());
         let mut place = Place::open(&self.path)?.ok_or_else(gone)?;
         let taken_ns = now_ns();
         let top = fstat(place.root()).map_err(|error| place.error("look at", b"", error))?;
         self.directory_mode = top.st_mode;
-        self.taken_over = true;
+        self.aside = Some(Aside::new(aside));
         self.mirror = Directory::default();
         for (path, (mode, oid)) in listing.iter() {
             if *mode == Mode::Submodule {
@@ -61,6 +65,7 @@ impl WorkTree {
         store: &mut ObjectStore,
         tree: Oid,
         listing: &TreeListing,
+        aside: &Path,
     ) -> Result<(), GitError> {
         let plain = store.listing(&tree)?;
         store.use_attributes_of(&plain)?;
@@ -68,7 +73,7 @@ impl WorkTree {
         let mut place = Place::open(&self.path)?.ok_or_else(gone)?;
         let top = fstat(place.root()).map_err(|error| place.error("look at", b"", error))?;
         self.directory_mode = top.st_mode;
-        self.taken_over = true;
+        self.aside = Some(Aside::new(aside));
         self.learn(&mut place, store, listing)?;
         let held = Arc::clone(&self.listing);
         for (path, (mode, oid)) in listing.iter().filter(|(path, _)| path.is_safe()) {
@@ -128,7 +133,7 @@ impl WorkTree {
                 held.insert(path.clone(), (*mode, *oid));
             }
         }
-        if self.taken_over {
+        if self.aside.is_some() {
             let root = place.root();
             learn_modes(place, root, &mut self.mirror)?;
         }
@@ -143,7 +148,7 @@ impl WorkTree {
             _ => 0o666,
         };
         mode == Mode::Link
-            || self.taken_over
+            || self.aside.is_some()
             || (stat.st_nlink == 1 && stat.st_mode & 0o7777 == self.directory_mode & wanted)
     }
 

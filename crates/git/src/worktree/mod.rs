@@ -2,12 +2,14 @@
 //!
 //! - [`WorkTree::restore`] makes the directory hold exactly a tree: bytes, modes, links, nothing
 //!   else.
+//! - [`WorkTree::bring`] brings a checkout of the user's to a tree and loses nothing by it.
 //! - [`WorkTree::collect`] says which tree the directory holds now.
 //!
 //! Both walk the disk beside a mirror of the last known state, so that an unchanged file costs
 //! one `stat`. What a program running in the tree can arrange (links, odd modes, pipes, deep or
 //! closed directories) is never followed, obeyed or waited for.
 
+mod bring;
 mod collect;
 mod ignore;
 mod learn;
@@ -16,12 +18,14 @@ mod restore;
 mod scan;
 mod stamp;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 pub use collect::RefusedPath;
 pub(crate) use mirror::{Directory, FileNode, Node};
 pub(crate) use stamp::{Stamp, now_ns};
 
+use crate::aside::Aside;
 use crate::error::GitError;
 use crate::place::Place;
 use crate::types::{ObjectFormat, Oid, RepoPath, TreeListing};
@@ -34,8 +38,13 @@ pub(crate) struct WorkTree {
     format: ObjectFormat,
     /// Ignore rules from outside the tree.
     excludes: PathBuf,
-    /// A checkout of the user's, whose submodules have a `.git` of their own.
-    taken_over: bool,
+    /// Of a checkout of the user's (whose submodules have a `.git` of their own): where what can't be
+    /// stored goes when it has to give way.
+    aside: Option<Aside>,
+    /// Of such a checkout: what [`collect`](Self::collect) has stored, with the stamps it had.
+    stored: BTreeMap<RepoPath, Stamp>,
+    /// Of such a checkout: files of the tree that stood there before it was brought to that tree.
+    theirs: BTreeSet<RepoPath>,
     mirror: Directory,
     /// The mirror holds; false before the first restore and after one that failed midway.
     known: bool,
@@ -46,15 +55,6 @@ pub(crate) struct WorkTree {
     listing: TreeListing,
 }
 
-/// What becomes of things that are neither in the tree nor known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extras {
-    /// Everything goes.
-    RemoveAll,
-    /// Ignored files stay (a checkout of the user's).
-    KeepIgnored,
-}
-
 impl WorkTree {
     /// A work tree at `path`, nothing known about it yet.
     pub(crate) fn new(path: &Path, format: ObjectFormat, empty_tree: Oid, excludes: &Path) -> Self {
@@ -62,7 +62,9 @@ impl WorkTree {
             path: path.to_path_buf(),
             format,
             excludes: excludes.to_path_buf(),
-            taken_over: false,
+            aside: None,
+            stored: BTreeMap::new(),
+            theirs: BTreeSet::new(),
             mirror: Directory::default(),
             known: false,
             directory_mode: 0,
@@ -97,7 +99,7 @@ impl WorkTree {
             place,
             format: self.format,
             full,
-            keep_submodules: self.taken_over,
+            keep_submodules: self.aside.is_some(),
             taken_ns: 0,
             findings: Vec::new(),
         }

@@ -1,10 +1,9 @@
-//! Making the directory hold exactly a tree.
+//! Making a directory of ours hold exactly a tree.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::ignore::IgnoreRules;
-use super::{Extras, FileNode, Finding, Stamp, WorkTree};
+use super::{FileNode, Finding, Stamp, WorkTree};
 use crate::error::{GitError, Refusal};
 use crate::hash::{ObjectKind, hash_object};
 use crate::place::Place;
@@ -12,15 +11,14 @@ use crate::store::ObjectStore;
 use crate::types::{Mode, Objects as _, Oid, RepoPath, TreeListing, diff_listings};
 
 impl WorkTree {
-    /// Brings the directory to `tree` (`listing` is what it holds, submodules filled in). True if
-    /// files were written anew because attributes changed.
+    /// Brings the directory to `tree` (`listing` is what it holds, submodules filled in); everything
+    /// else in it is removed.
     pub(crate) fn restore(
         &mut self,
         store: &mut ObjectStore,
         tree: Oid,
         listing: &TreeListing,
-        extras: Extras,
-    ) -> Result<bool, GitError> {
+    ) -> Result<(), GitError> {
         let plain = store.listing(&tree)?;
         let redraw = store.use_attributes_of(&plain)?;
         let mut place = self.open_or_make()?;
@@ -35,7 +33,7 @@ impl WorkTree {
             // Files whose blobs are the same may have to look different.
             writes.extend(listing.keys().cloned());
         }
-        self.clear(&mut place, store, findings, extras, &mut writes)?;
+        self.clear(&mut place, findings, &mut writes)?;
         for change in diff_listings(&self.listing, listing) {
             if change.after.is_none() {
                 place.remove(change.path.as_bytes())?;
@@ -53,13 +51,13 @@ impl WorkTree {
         self.tree = tree;
         self.listing = Arc::clone(listing);
         self.known = true;
-        Ok(redraw)
+        Ok(())
     }
 
     /// Opens the directory; if it is gone, or no directory, makes one.
-    fn open_or_make(&mut self) -> Result<Place, GitError> {
+    pub(super) fn open_or_make(&mut self) -> Result<Place, GitError> {
         let there = Place::open(&self.path)?;
-        if self.taken_over {
+        if self.aside.is_some() {
             // The user's own: never made anew, never cleared as a whole.
             return there.ok_or_else(|| Refusal::NotARepository(self.path.clone()).into());
         }
@@ -77,7 +75,8 @@ impl WorkTree {
         Place::open_or_make(&self.path)
     }
 
-    fn write_all(
+    /// Writes what of these paths the listing holds.
+    pub(super) fn write_all(
         &mut self,
         place: &mut Place,
         store: &mut ObjectStore,
@@ -127,12 +126,9 @@ impl WorkTree {
     fn clear(
         &mut self,
         place: &mut Place,
-        store: &mut ObjectStore,
         findings: Vec<Finding>,
-        extras: Extras,
         writes: &mut BTreeSet<RepoPath>,
     ) -> Result<(), GitError> {
-        let mut unknown = Vec::new();
         for finding in findings {
             match finding {
                 Finding::DirectoryMode { path, mode } => {
@@ -143,31 +139,17 @@ impl WorkTree {
                 | Finding::MissingDirectory { path } => {
                     writes.insert(path);
                 }
-                Finding::Extra { path, kind } => unknown.push((path, kind)),
+                Finding::Extra { path, .. } => {
+                    self.doubt(&path);
+                    place.remove(path.as_bytes())?;
+                }
             }
-        }
-        for (path, _) in &unknown {
-            self.doubt(path);
-        }
-        if extras == Extras::KeepIgnored && !unknown.is_empty() {
-            let mut rules = IgnoreRules::start(store, &self.path, &self.excludes)?;
-            let (whole, directories) = Self::without_ignored(place, &mut rules, unknown)?;
-            for path in whole {
-                place.remove(path.as_bytes())?;
-            }
-            for path in directories.iter().rev() {
-                place.remove_if_empty(path.as_bytes())?;
-            }
-            return Ok(());
-        }
-        for (path, _) in unknown {
-            place.remove(path.as_bytes())?;
         }
         Ok(())
     }
 
     /// The mirror's directory holding `path` has to be read again.
-    fn doubt(&mut self, path: &RepoPath) {
+    pub(super) fn doubt(&mut self, path: &RepoPath) {
         let mut directory = &mut self.mirror;
         directory.unsure = true;
         for name in path.names() {
@@ -211,7 +193,11 @@ fn check_safe(path: &RepoPath) -> Result<(), GitError> {
 }
 
 /// Removes directories that hold nothing of the tree any more.
-fn prune(place: &mut Place, directory: RepoPath, listing: &TreeListing) -> Result<(), GitError> {
+pub(super) fn prune(
+    place: &mut Place,
+    directory: RepoPath,
+    listing: &TreeListing,
+) -> Result<(), GitError> {
     let mut current = Some(directory);
     while let Some(path) = current {
         let first_below = path.join(b"");

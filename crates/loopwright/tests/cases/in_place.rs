@@ -187,6 +187,21 @@ fn what_the_user_did_after_a_kill_is_saved() {
 }
 
 #[test]
+fn what_git_cannot_store_is_moved_aside_and_the_run_goes_on() {
+    let rig = Rig::new();
+    let leave = "git init -q nested; echo 1 > nested/y; mkfifo pipe";
+    let propose = format!("{leave}; echo 5 > x");
+    let child = rig.start(&rig.repository(), "a", &propose, &["--in-place"]);
+    let words = words_of(&child.wait_with_output().unwrap(), 0);
+    assert_eq!(rig.git(&["status", "--porcelain"]), "");
+    let (_, rest) = words.split_once("nested: it was moved to ").expect(&words);
+    let place = rest.split_once(": ").unwrap().0;
+    assert_eq!(fs::read_to_string(format!("{place}/y")).unwrap(), "1\n");
+    let next = rig.trial("echo 5 > x", &["--in-place", "--loop", "a"]);
+    assert_eq!(next["outcome"], "kept", "{next}");
+}
+
+#[test]
 fn a_commit_made_after_a_kill_stays_and_another_loop_may_start_from_it() {
     let rig = Rig::new();
     interrupted(&rig, HELD);

@@ -1,0 +1,178 @@
+//! Moving things out of the way that nobody may delete: what git can't store, in a checkout of the
+//! user's or in its git directory.
+//!
+//! They go to a folder of ours, under the path they had, and stay there until a person removes them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustix::io::Errno;
+
+use crate::error::{GitError, Refusal};
+use crate::place::Place;
+use crate::types::RepoPath;
+use crate::worktree::RefusedPath;
+
+/// Why things are moved.
+const WHY: &str = "it had to give way, and is stored nowhere else";
+
+/// How much of what is moved at a time is said one by one.
+const NAMED_MAX: usize = 12;
+
+/// Where things are moved to.
+#[derive(Debug)]
+pub(crate) struct Aside {
+    above: PathBuf,
+    /// The folder in use, once there is something to put into it.
+    folder: Option<Place>,
+    moved: Vec<Moved>,
+}
+
+/// Something that was moved.
+#[derive(Debug)]
+struct Moved {
+    /// Where it was, in words for people and as a path in the folder.
+    name: RepoPath,
+    folder: PathBuf,
+    /// The directory it was in, and its path there.
+    from: PathBuf,
+    path: RepoPath,
+}
+
+impl Aside {
+    /// Nothing moved yet; what will be goes to new folders in `above`.
+    pub(crate) fn new(above: &Path) -> Self {
+        Self {
+            above: above.to_path_buf(),
+            folder: None,
+            moved: Vec::new(),
+        }
+    }
+
+    /// How much was moved and not told yet.
+    pub(crate) fn count(&self) -> usize {
+        self.moved.len()
+    }
+
+    /// Moves what stands at `path` below `from`; nothing where nothing does.
+    pub(crate) fn take(&mut self, from: &mut Place, path: &RepoPath) -> Result<(), GitError> {
+        self.take_as(from, path, path.clone())
+    }
+
+    /// The same under another name.
+    pub(crate) fn take_as(
+        &mut self,
+        from: &mut Place,
+        path: &RepoPath,
+        name: RepoPath,
+    ) -> Result<(), GitError> {
+        let overlaps =
+            |it: &Moved| it.name == name || it.name.is_below(&name) || name.is_below(&it.name);
+        if self.moved.iter().any(overlaps) {
+            self.folder = None;
+        }
+        let to = match &mut self.folder {
+            Some(folder) => folder,
+            none => none.insert(new_folder(&self.above)?),
+        };
+        match from.move_to(path.as_bytes(), to, name.as_bytes()) {
+            Ok(false) => Ok(()),
+            Ok(true) => {
+                self.moved.push(Moved {
+                    name,
+                    folder: to.path().to_path_buf(),
+                    from: from.path().to_path_buf(),
+                    path: path.clone(),
+                });
+                Ok(())
+            }
+            Err(GitError::Io { source, .. }) if is_refused(&source) => {
+                Err(Refusal::CantBeSaved(vec![name]).into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Moves everything back but the first `count`; what can't be moved back stays to be told.
+    pub(crate) fn put_back(&mut self, count: usize) {
+        let mut left = Vec::new();
+        for moved in self.moved.drain(count..).rev() {
+            let back = || -> Result<bool, GitError> {
+                let (from, to) = (Place::open(&moved.folder)?, Place::open(&moved.from)?);
+                match (from, to) {
+                    (Some(mut from), Some(mut to)) => {
+                        from.move_to(moved.name.as_bytes(), &mut to, moved.path.as_bytes())
+                    }
+                    _ => Ok(false),
+                }
+            };
+            if !back().unwrap_or(false) {
+                left.push(moved);
+            }
+        }
+        self.moved.extend(left.into_iter().rev());
+        self.folder = None;
+    }
+
+    /// Says what was moved, and where it is now; of much in one folder, how much.
+    pub(crate) fn told(&mut self) -> Vec<RefusedPath> {
+        self.folder = None;
+        let mut words = Vec::new();
+        for together in self.moved.chunk_by(|one, next| one.folder == next.folder) {
+            let folder = together[0].folder.display();
+            if together.len() > NAMED_MAX {
+                let more = together.len() - 1;
+                words.push(RefusedPath {
+                    path: together[0].name.clone(),
+                    why: format!("it and {more} more were moved to {folder}: {WHY}"),
+                });
+                continue;
+            }
+            words.extend(together.iter().map(|moved| RefusedPath {
+                path: moved.name.clone(),
+                why: format!(
+                    "it was moved to {}: {WHY}",
+                    moved.name.to_path(&moved.folder).display()
+                ),
+            }));
+        }
+        self.moved.clear();
+        words
+    }
+}
+
+/// Whether it is the file system that will not have it moved.
+fn is_refused(error: &io::Error) -> bool {
+    let refusals = [
+        Errno::XDEV,
+        Errno::BUSY,
+        Errno::ACCESS,
+        Errno::PERM,
+        Errno::ROFS,
+        Errno::NAMETOOLONG,
+    ];
+    Errno::from_io_error(error).is_some_and(|errno| refusals.contains(&errno))
+}
+
+fn new_folder(above: &Path) -> Result<Place, GitError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let make = |path: &Path| std::fs::DirBuilder::new().mode(0o700).create(path);
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let time_s = since.map_or(0, |since| since.as_secs());
+    match make(above) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(GitError::io("make directory", above)(error));
+        }
+        _ => {}
+    }
+    for number in 1_u64.. {
+        let path = above.join(format!("{time_s}-{number}"));
+        match make(&path) {
+            Ok(()) => return Place::open_or_make(&path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(GitError::io("make directory", &path)(error)),
+        }
+    }
+    unreachable!("there are more numbers than folders")
+}
