@@ -172,7 +172,8 @@ pub enum Kept {
         #[serde(default, skip_serializing_if = "Findings::is_empty")]
         findings: Findings,
     },
-    /// The user's git refused (in place only).
+    /// The user's git refused: their hooks and signing (in place), or git itself, which takes an
+    /// object of it for harmful.
     Refused {
         /// Its words.
         words: String,

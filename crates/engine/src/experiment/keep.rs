@@ -57,7 +57,14 @@ impl Workshop {
         })?;
         self.objects.make_durable()?;
         loopwright_record::crash_point!("keep.committed");
-        let note = self.publish(commit, parent)?;
+        let note = match self.publish(commit, parent) {
+            Err(EngineError::Git(error @ GitError::ObjectsRefused { .. })) => {
+                // It would be refused at every attempt: that is what the trial came to.
+                let words = error.to_string();
+                return Ok(Done::builtin(&Kept::Refused { words }));
+            }
+            published => published?,
+        };
         loopwright_record::crash_point!("keep.published");
         // Without a measured candidate arm (after a crash) there is no cache to take over.
         let _ = self.arms.promote();

@@ -1,6 +1,6 @@
 //! Committing a candidate in the user's checkout, with the user's hooks and signing.
 
-use super::checkout::{Position, Unstorable, index_stamp};
+use super::checkout::{Checkout, Position, Unstorable, index_stamp};
 use super::{InPlace, references, remove_leftovers};
 use crate::adopt::{Obstacle, obstacle_of};
 use crate::branch::{sync_fan_outs, sync_reference};
@@ -47,8 +47,15 @@ impl InPlace {
             let refused = InPlaceCommit::Refused(Obstacle::Failed(why));
             return Ok((refused, undone));
         }
-        let listed = store.list_trees(&[*tree])?;
-        store.copy_out(&listed, &self.checkout.user.hermetic())?;
+        // What the branch holds already is not looked at again: it is the user's, however old.
+        let before = store.read_commit(&self.checkout.at)?.tree;
+        let listed = store.list_objects(tree, &before)?;
+        match store.copy_out(&listed, &self.checkout.user.hermetic()) {
+            Err(error @ GitError::ObjectsRefused { .. }) => {
+                return Ok((InPlaceCommit::Refused(harmful(&error)), undone));
+            }
+            copied => copied?,
+        }
         self.note(Some(*tree))?;
         self.checkout.bring_to(store, *tree)?;
         let git = self.checkout.user.as_user().syncing();
@@ -113,7 +120,15 @@ impl InPlace {
         };
         let missing = || GitError::unexpected("the commit made just now can't be found");
         let tree = git.resolve("HEAD^{tree}")?.ok_or_else(missing)?;
-        store.import_new(&git, &commit, &parent)?;
+        match store.import_new(&git, &commit, &parent) {
+            Err(error @ GitError::ObjectsRefused { .. }) => {
+                // A hook made it so.
+                self.take_off(&commit)?;
+                self.put_right(store, None, undone)?;
+                return Ok(InPlaceCommit::Refused(harmful(&error)));
+            }
+            imported => imported?,
+        }
         if tree == *expected {
             let listed = store.list_objects(&commit, &parent)?;
             sync_fan_outs(&user.common_dir, &listed)?;
@@ -124,10 +139,20 @@ impl InPlace {
             self.close_note()?;
             return Ok(InPlaceCommit::Committed { commit });
         }
-        let reference = &self.checkout.reference;
-        references::move_reference(user, reference, Some(parent), Some(commit))?;
+        self.take_off(&commit)?;
         self.put_right(store, Some(tree), undone)?;
         Ok(InPlaceCommit::Rewritten { commit, tree })
+    }
+
+    /// Takes a commit that was made just now off the branch again.
+    fn take_off(&self, commit: &Oid) -> Result<(), GitError> {
+        let Checkout {
+            user,
+            reference,
+            at,
+            ..
+        } = &self.checkout;
+        references::move_reference(user, reference, Some(*at), Some(*commit))
     }
 
     /// Brings the checkout back after a commit that is not to stay, whose tree is `known`. What hooks
@@ -146,4 +171,8 @@ impl InPlace {
         self.checkout.bring_back(store)?;
         self.close_note()
     }
+}
+
+fn harmful(error: &GitError) -> Obstacle {
+    Obstacle::Failed(error.to_string())
 }

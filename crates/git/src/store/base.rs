@@ -134,10 +134,10 @@ impl ObjectStore {
         Ok(())
     }
 
-    /// Names everything `commit` has and `known` has not, one object a line.
-    pub(crate) fn list_objects(&self, commit: &Oid, known: &Oid) -> Result<Vec<u8>, GitError> {
-        let (commit, known) = (commit.to_hex(), format!("^{known}"));
-        self.git.run(["rev-list", "--objects", &commit, &known])
+    /// Names everything `new` has and `known` has not (two commits or two trees), one object a line.
+    pub(crate) fn list_objects(&self, new: &Oid, known: &Oid) -> Result<Vec<u8>, GitError> {
+        let (new, known) = (new.to_hex(), format!("^{known}"));
+        self.git.run(["rev-list", "--objects", &new, &known])
     }
 
     /// Names everything in these trees, one object a line.

@@ -8,6 +8,7 @@ mod agent_in_place;
 mod agent_repository;
 mod disk_full;
 mod guards;
+mod harmful_objects;
 mod hooks;
 mod in_place;
 mod in_place_commit;
