@@ -13,7 +13,7 @@ use loopwright_core::usage::Usage;
 use loopwright_exec::{
     self as exec, Captured, Command, Containment, Ending, Finished, Observer, Spill, Supervisor,
 };
-use loopwright_git::UntrustedDirectory;
+use loopwright_git::{Opened, UntrustedDirectory};
 use loopwright_record::{Blobs, Running, RunningCommand};
 
 use crate::error::EngineError;
@@ -48,6 +48,8 @@ pub struct CommandRunner {
     pub read_only: Vec<PathBuf>,
     /// How much of an output is kept.
     pub output_bytes_max: u64,
+    /// The way to the record, where commands may have closed it: it lies in their checkout.
+    pub way: Vec<PathBuf>,
 }
 
 /// What came of a command.
@@ -97,6 +99,7 @@ impl CommandRunner {
         let finished = running.wait();
         control.ended();
         loopwright_record::crash_point!("command.ended");
+        self.open_way();
         self.running
             .remove(&announced.run, &announced.effect, announced.attempt)?;
         let (output_blob, scrubbed) = self.keep_output(&finished.output, &mut outputs)?;
@@ -119,6 +122,18 @@ impl CommandRunner {
             },
             scrubbed: scrubbed + in_tail,
         })
+    }
+
+    /// Opens the way to the record up again.
+    fn open_way(&self) {
+        let Some((store, above)) = self.way.split_last() else {
+            return;
+        };
+        let mut opened = Opened::default();
+        for path in above {
+            opened.open(path);
+        }
+        opened.open_store(store);
     }
 
     /// Puts an output that is longer than its tail into a blob, scrubbed.

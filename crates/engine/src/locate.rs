@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use loopwright_git::{GitError, Refusal};
+use loopwright_git::{GitError, Refusal, common_directory};
 
 use crate::error::EngineError;
 use crate::project::{Project, chosen_store, store_of};
@@ -56,7 +56,14 @@ pub fn locate(directory: &Path, store: Option<&Path>) -> Result<Located, EngineE
                 top: Some(trap.top),
             })
         }
-        Err(error) => Err(error),
+        Err(error) => {
+            // An interrupted proposal may have left no repository at all.
+            let common_dir = common_directory(directory, &mut |_| ());
+            match common_dir.map(|it| store_of(directory, None, &it)) {
+                Some(Ok(store)) if store.is_dir() => Ok(Located { store, top: None }),
+                _ => Err(error),
+            }
+        }
     }
 }
 

@@ -23,7 +23,8 @@ const NAMED_MAX: usize = 12;
 /// Where things are moved to.
 #[derive(Debug)]
 pub(crate) struct Aside {
-    above: PathBuf,
+    /// In which folders are made; the next where one is on another file system.
+    above: Vec<PathBuf>,
     /// The folder in use, once there is something to put into it.
     folder: Option<Place>,
     moved: Vec<Moved>,
@@ -41,10 +42,11 @@ struct Moved {
 }
 
 impl Aside {
-    /// Nothing moved yet; what will be goes to new folders in `above`.
-    pub(crate) fn new(above: &Path) -> Self {
+    /// Nothing moved yet; what will be goes to new folders in the first of these that is on the same
+    /// file system.
+    pub(crate) fn new(above: &[PathBuf]) -> Self {
         Self {
-            above: above.to_path_buf(),
+            above: above.to_vec(),
             folder: None,
             moved: Vec::new(),
         }
@@ -55,42 +57,51 @@ impl Aside {
         self.moved.len()
     }
 
-    /// Moves what stands at `path` below `from`; nothing where nothing does.
-    pub(crate) fn take(&mut self, from: &mut Place, path: &RepoPath) -> Result<(), GitError> {
-        self.take_as(from, path, path.clone())
-    }
-
-    /// The same under another name.
-    pub(crate) fn take_as(
+    /// Moves what stands at `path` below `from`, and says where it is now; none where nothing stands
+    /// there.
+    pub(crate) fn take(
         &mut self,
         from: &mut Place,
         path: &RepoPath,
         name: RepoPath,
-    ) -> Result<(), GitError> {
+    ) -> Result<Option<PathBuf>, GitError> {
         let overlaps =
             |it: &Moved| it.name == name || it.name.is_below(&name) || name.is_below(&it.name);
         if self.moved.iter().any(overlaps) {
             self.folder = None;
         }
-        let to = match &mut self.folder {
-            Some(folder) => folder,
-            none => none.insert(new_folder(&self.above)?),
-        };
-        match from.move_to(path.as_bytes(), to, name.as_bytes()) {
-            Ok(false) => Ok(()),
-            Ok(true) => {
-                self.moved.push(Moved {
-                    name,
-                    folder: to.path().to_path_buf(),
-                    from: from.path().to_path_buf(),
-                    path: path.clone(),
-                });
-                Ok(())
+        let is_there = from.facts(path.as_bytes())?.is_some();
+        if !is_there {
+            return Ok(None);
+        }
+        let mut folders = self.above.clone().into_iter();
+        loop {
+            let to = match &mut self.folder {
+                Some(folder) => folder,
+                none => match folders.next() {
+                    Some(above) => none.insert(new_folder(&above)?),
+                    None => return Err(Refusal::CantBeSaved(vec![name]).into()),
+                },
+            };
+            match from.move_to(path.as_bytes(), to, name.as_bytes()) {
+                Ok(false) => return Ok(None),
+                Ok(true) => {
+                    let folder = to.path().to_path_buf();
+                    let place = name.to_path(&folder);
+                    self.moved.push(Moved {
+                        name,
+                        folder,
+                        from: from.path().to_path_buf(),
+                        path: path.clone(),
+                    });
+                    return Ok(Some(place));
+                }
+                Err(GitError::Io { source, .. }) if is_refused(&source) => {
+                    remove_unused(to, &name);
+                    self.folder = None;
+                }
+                Err(error) => return Err(error),
             }
-            Err(GitError::Io { source, .. }) if is_refused(&source) => {
-                Err(Refusal::CantBeSaved(vec![name]).into())
-            }
-            Err(error) => Err(error),
         }
     }
 
@@ -153,6 +164,17 @@ fn is_refused(error: &io::Error) -> bool {
         Errno::NAMETOOLONG,
     ];
     Errno::from_io_error(error).is_some_and(|errno| refusals.contains(&errno))
+}
+
+/// Removes the directories that were made for something that could not be moved into them.
+fn remove_unused(folder: &mut Place, name: &RepoPath) {
+    let mut above = name.parent();
+    while let Some(path) = above {
+        let _ = folder.remove_if_empty(path.as_bytes());
+        above = path.parent();
+    }
+    // One that holds something stays.
+    let _ = std::fs::remove_dir(folder.path());
 }
 
 fn new_folder(above: &Path) -> Result<Place, GitError> {

@@ -6,11 +6,31 @@ use std::path::{Path, PathBuf};
 
 use crate::types::{Oid, RepoPath};
 
-/// Something in a git directory that git would wait for, for ever.
+/// What git would do with something in its directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrapKind {
+    /// Wait for it, for ever.
+    Waits,
+    /// Go by it to another repository.
+    Elsewhere,
+}
+
+impl TrapKind {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Waits => "is a pipe or a device, and git would wait for it for ever",
+            Self::Elsewhere => "leads git to another repository, and does not belong there",
+        }
+    }
+}
+
+/// Something in a git directory on account of which git had better not be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trap {
     /// It.
     pub path: PathBuf,
+    /// What git would do.
+    pub what: TrapKind,
     /// The top of the checkout.
     pub top: PathBuf,
     /// The git directory that all work trees share, where that can be told.
@@ -121,8 +141,9 @@ pub enum Refusal {
     NotARepository(PathBuf),
     /// Git can't be run in the repository.
     #[error(
-        "{} is a pipe or a device, and git would wait for it for ever; if a proposal in this checkout was interrupted, `loopwright resume` puts it right, else remove it",
-        .0.path.display()
+        "{} {}; if a proposal in this checkout was interrupted, `loopwright resume` puts it right, else remove it",
+        .0.path.display(),
+        .0.what.words()
     )]
     Trapped(Box<Trap>),
     /// No commit yet.
@@ -216,6 +237,16 @@ pub enum Refusal {
         join(.0)
     )]
     CantBeSaved(Vec<RepoPath>),
+    /// A file that git obeys is too large to be put back after a proposal.
+    #[error(
+        "{0} is larger than 64 MiB, so that --in-place could not put it back after a proposal; make it smaller, or run without --in-place"
+    )]
+    TooLargeToHold(PathBuf),
+    /// Something is locked by a git that may be at work.
+    #[error(
+        "{0} is locked by a git that is at work in this repository, or was when it died; wait for it (or, if no git runs there, remove the file), then go on with `loopwright resume`"
+    )]
+    Locked(PathBuf),
     /// A sparse checkout and the loop is to work in it.
     #[error(
         "the checkout is sparse; run `git sparse-checkout disable` first, or run without --in-place"

@@ -17,6 +17,7 @@ pub mod error;
 pub mod git;
 mod hash;
 pub mod in_place;
+mod opened;
 mod place;
 pub mod proposer;
 pub mod quote;
@@ -35,11 +36,13 @@ mod worktree;
 
 pub use adopt::{Adopted, Obstacle, adopt_branch, adopt_candidate};
 pub use branch::{Published, UserBranch};
-pub use error::{GitError, Refusal, Trap};
-pub use in_place::{InPlace, InPlaceCommit, Interrupted, Owner};
+pub use error::{GitError, Refusal, Trap, TrapKind};
+pub use in_place::{InPlace, InPlaceCommit, Interrupted, Owner, UserSettings};
+pub use opened::Opened;
 pub use proposer::{AgentHead, ProposerRepository, Snapshot};
 pub use quote::quoted;
 pub use store::{CommitFacts, CommitSpec, ObjectStore, Person, SubmoduleContent};
+pub use traps::common_directory;
 pub use types::{
     Change, Entry, Mode, ObjectFormat, Objects, Oid, RepoPath, TreeListing, apply_changes,
     diff_listings,

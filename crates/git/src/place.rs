@@ -260,6 +260,35 @@ impl Place {
             .map_err(|error| self.error("read", path, error))
     }
 
+    /// The names in a directory with their types; none where there is no directory.
+    pub(crate) fn list(&mut self, path: &[u8]) -> Result<Vec<Name>, GitError> {
+        let found = match self.parent(path, false)? {
+            Some((at, _)) if path.is_empty() => names(at),
+            Some((at, name)) => open_directory(at, name).and_then(|handle| names(handle.as_fd())),
+            None => return Ok(Vec::new()),
+        };
+        match found {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(Vec::new()),
+            found => found.map_err(|error| self.error("read", path, error)),
+        }
+    }
+
+    /// Gives a file or directory these permission bits; nothing where a link stands.
+    pub(crate) fn set_mode(&mut self, path: &[u8], mode: RawMode) -> Result<(), GitError> {
+        let Some((at, name)) = self.parent(path, false)? else {
+            return Ok(());
+        };
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let set = openat(at, name, flags, Bits::empty()).and_then(|handle| {
+            let kind = FileType::from_raw_mode(rustix::fs::fstat(&handle)?.st_mode);
+            match kind {
+                FileType::RegularFile | FileType::Directory => set_mode(handle.as_fd(), mode),
+                _ => Ok(()),
+            }
+        });
+        set.map_err(|error| self.error("change the mode of", path, error))
+    }
+
     /// Gives a directory these permission bits.
     pub(crate) fn set_directory_mode(
         &mut self,

@@ -87,9 +87,15 @@ impl UserRepository {
         check_version(&git)?;
         let places = Places::find(&git, directory)?;
         let configuration = read_configuration(&git)?;
-        let head = git
-            .resolve("HEAD^{commit}")?
-            .ok_or_else(|| Refusal::NoCommits(places.top.clone()))?;
+        let Some(head) = git.resolve("HEAD^{commit}")? else {
+            return Err(match git.resolve("HEAD")? {
+                Some(oid) => GitError::Missing {
+                    oid,
+                    place: places.common_dir.join("objects"),
+                },
+                None => Refusal::NoCommits(places.top).into(),
+            });
+        };
         let symbolic = git.output(["symbolic-ref", "--quiet", "HEAD"], b"")?;
         let symbolic = String::from_utf8_lossy(&symbolic.stdout).into_owned();
         let branch = symbolic.trim_end().strip_prefix("refs/heads/");
@@ -148,8 +154,17 @@ impl UserRepository {
         }
     }
 
+    /// Refuses where git would wait for ever for a file of the checkout that it reads by itself.
+    pub fn expect_no_trap(&self) -> Result<(), GitError> {
+        match traps::find_in_checkout(&self.top) {
+            Some(trap) => Err(Refusal::Trapped(Box::new(trap)).into()),
+            None => Ok(()),
+        }
+    }
+
     /// What differs from HEAD in the checkout. No index is refreshed, no hook or monitor runs.
     pub fn dirty(&self) -> Result<Dirty, GitError> {
+        self.expect_no_trap()?;
         let output = quiet(self.as_user()).run([
             "status",
             "--porcelain=v1",

@@ -51,9 +51,9 @@ impl Presence {
     /// Refuses where a file has been removed or replaced.
     pub(crate) fn check(&self) -> Result<(), StorageError> {
         let log = self.opened_log.get();
-        let gone = identity(&self.database) != self.opened
-            || (log.is_some() && identity(&self.log) != log);
-        if !gone {
+        let is_gone =
+            is_other(&self.database, self.opened) || (log.is_some() && is_other(&self.log, log));
+        if !is_gone {
             return Ok(());
         }
         Err(StorageError::Damaged(format!(
@@ -67,4 +67,14 @@ fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path)
         .ok()
         .map(|found| (found.dev(), found.ino()))
+}
+
+/// Whether a path leads to another file than this, or to none. Where nobody may look, nobody has
+/// replaced it either.
+fn is_other(path: &Path, opened: Option<Identity>) -> bool {
+    match fs::metadata(path) {
+        Ok(found) => Some((found.dev(), found.ino())) != opened,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => false,
+        Err(_) => opened.is_some(),
+    }
 }

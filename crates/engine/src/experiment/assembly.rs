@@ -10,7 +10,9 @@ use loopwright_core::metric::MetricName;
 use loopwright_core::spec::{ExperimentSpec, Pattern};
 use loopwright_core::turn::Run;
 use loopwright_git::arms::{ArmRules, Arms, ArmsError, Patterns};
-use loopwright_git::{GitError, InPlace, ObjectStore, Oid, Owner, ProposerRepository, UserBranch};
+use loopwright_git::{
+    GitError, InPlace, ObjectStore, Oid, Owner, ProposerRepository, UserBranch, UserSettings,
+};
 use loopwright_record::{OpenMode, Store};
 
 use crate::commands::CommandRunner;
@@ -155,12 +157,50 @@ impl Session {
         }
     }
 
-    fn site(&mut self, work: &Path, run: &RunId) -> Result<Site, EngineError> {
+    /// Which settings of the user's count: those that a person has seen when they started the run, or
+    /// the ones that stood before whatever is unfinished. A proposal can change those outside of the
+    /// repository, too.
+    pub(super) fn settings(&self, run: &Run<Experiment>) -> UserSettings {
+        let state = run.state.as_ref();
+        let is_unfinished = state.is_some_and(|state| state.trial.is_some());
+        if self.request.fresh && !is_unfinished && !self.was_interrupted {
+            UserSettings::AsTheyAre
+        } else {
+            UserSettings::AsHeld
+        }
+    }
+
+    /// Everything above the store that a command in the user's checkout may close, and the store.
+    fn way_to_record(&self) -> Vec<PathBuf> {
+        if !self.request.spec.in_place {
+            return Vec::new();
+        }
+        let user = &self.project.user;
+        let mut way = vec![user.top.clone(), user.top.join(".git")];
+        let between = user.git_dir.ancestors();
+        let between = between.take_while(|path| path.starts_with(&user.common_dir));
+        way.extend(
+            between
+                .map(Path::to_path_buf)
+                .collect::<Vec<_>>()
+                .into_iter()
+                .rev(),
+        );
+        way.extend([user.common_dir.clone(), self.project.store.clone()]);
+        way
+    }
+
+    fn site(
+        &mut self,
+        work: &Path,
+        run: &RunId,
+        settings: UserSettings,
+    ) -> Result<Site, EngineError> {
         let user = &self.project.user;
         if self.request.spec.in_place {
             let owner = owner_of(run, &self.request.spec);
             let notes = in_place_notes(&self.project);
-            let keeper = InPlace::open(&notes, owner, user, &mut self.objects)?;
+            let keeper = InPlace::open(&notes, owner, user, &mut self.objects, settings)?;
             return Ok(Site::InPlace(Box::new(keeper)));
         }
         let place = work.join("proposer");
@@ -175,6 +215,7 @@ impl Session {
         branch: UserBranch,
         fence: Fence,
         judging: Oid,
+        settings: UserSettings,
     ) -> Result<Workshop, EngineError> {
         let spec = self.request.spec.clone();
         let rules = ArmRules {
@@ -189,7 +230,7 @@ impl Session {
         reader.index_keys(KEYS)?;
         let mut workshop = Workshop {
             workdir: self.request.workdir.clone().into(),
-            site: self.site(&work, run)?,
+            site: self.site(&work, run, settings)?,
             objects,
             arms,
             links: self.links.clone(),
@@ -206,6 +247,7 @@ impl Session {
                     .map(|input| input.link.target.clone())
                     .collect(),
                 output_bytes_max: spec.max_output_bytes,
+                way: self.way_to_record(),
             },
             reader,
             fence,
@@ -296,19 +338,20 @@ pub(super) fn interrupted_run(
     Ok(interrupted.and_then(|found| RunId::new(&found.owner.run).ok()))
 }
 
-/// The project after the user's checkout was put right, where a proposal in it was interrupted.
+/// The project after the user's checkout was put right, and whether a proposal in it was interrupted.
 pub(super) fn recovered(
     project: &Project,
     spec: &ExperimentSpec,
     run: &RunId,
     watcher: &mut dyn Watcher,
-) -> Result<Project, EngineError> {
+) -> Result<(Project, bool), EngineError> {
     let mut project = project.clone();
     if !spec.in_place {
-        return Ok(project);
+        return Ok((project, false));
     }
     let notes = in_place_notes(&project);
-    if InPlace::interrupted(&notes)?.is_some() {
+    let was_interrupted = InPlace::interrupted(&notes)?.is_some();
+    if was_interrupted {
         let mut objects = ObjectStore::open_or_create(&project.objects(), &project.user)?;
         let owner = owner_of(run, spec);
         let undone = InPlace::recover(&notes, &owner, &project.user, &mut objects)?;
@@ -318,7 +361,7 @@ pub(super) fn recovered(
     }
     // Somebody else may have worked here until the claim was ours.
     project.user = project.user.discover_again()?;
-    Ok(project)
+    Ok((project, was_interrupted))
 }
 
 /// The first characters of a commit's id, for people.

@@ -31,7 +31,7 @@ use super::claim::{Claim, Starting, Tenure, end_left_running, pinned_spec};
 use super::environment::known_secrets;
 use super::fence::Fence;
 use super::harness::Harness;
-use super::notices::Notices;
+use super::notices::{Notices, settings_changed};
 use super::preflight;
 use super::request::{KEYS, Purpose, Request, SessionReport, pinned};
 
@@ -47,6 +47,8 @@ pub struct Session {
     pub(super) links: Vec<LinkFingerprint>,
     /// Whether a new run takes the place of one that never measured anything.
     pub(super) starts_over: bool,
+    /// Whether a proposal in the user's checkout had been interrupted, and was undone just now.
+    pub(super) was_interrupted: bool,
 }
 
 impl Session {
@@ -69,9 +71,10 @@ impl Session {
         for run in &left_behind {
             end_left_running(&store, run, &mut |words| watcher.notice(words))?;
         }
-        let project = recovered(project, &request.spec, &claim.run, watcher)?;
+        let (project, was_interrupted) = recovered(project, &request.spec, &claim.run, watcher)?;
         let starts_over = claim.replaced.is_some();
         let mut session = Self::open(store, project, request, loop_name, starts_over)?;
+        session.was_interrupted = was_interrupted;
         let mut notices = std::mem::take(&mut session.request.notices);
         session.preflight(&mut notices)?;
         let tenure = claim.hold(&session.store, &session.loop_name, session.request.force)?;
@@ -112,6 +115,7 @@ impl Session {
             branch,
             links,
             starts_over,
+            was_interrupted: false,
         })
     }
 
@@ -217,7 +221,11 @@ impl Session {
         let epoch = tenure.epoch();
         let fence = Fence::new(run_id.clone(), epoch, claim.checkout);
         let judging = judging_tree(&run, &harness)?;
-        let workshop = self.workshop(&run_id, branch, fence, judging)?;
+        let settings = self.settings(&run);
+        let workshop = self.workshop(&run_id, branch, fence, judging, settings)?;
+        if let Some(file) = workshop.site.settings_changed() {
+            watcher.notice(&settings_changed(file, settings));
+        }
         let told: Notices = workshop.notices.clone();
         let renew = Box::new(move || tenure.renew());
         let mut hands = WorkerHands::new(happenings, Box::new(workshop), renew)

@@ -87,6 +87,15 @@ impl Site {
         Ok((facts.tree == *tree && facts.parents == [*parent]).then_some(at))
     }
 
+    /// A file of the user's settings outside of the repository that changed since a run was started
+    /// in place; none where they don't count.
+    pub fn settings_changed(&self) -> Option<&Path> {
+        match self {
+            Self::Apart(_) => None,
+            Self::InPlace(keeper) => keeper.settings_changed(),
+        }
+    }
+
     /// Whether it is the user's own checkout.
     pub fn is_in_place(&self) -> bool {
         matches!(self, Self::InPlace(_))

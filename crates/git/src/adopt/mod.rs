@@ -75,6 +75,7 @@ pub fn adopt_branch(
     message: &str,
     commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
+    user.expect_no_trap()?;
     refuse_unready(user)?;
     let Some(commit) = branch.current()? else {
         return Err(GitError::Moved {
@@ -139,6 +140,7 @@ pub fn adopt_candidate(
     message: &str,
     commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
+    user.expect_no_trap()?;
     refuse_unready(user)?;
     let facts = store.read_commit(candidate)?;
     let base = match facts.parents.first() {

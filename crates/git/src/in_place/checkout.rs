@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{Owner, undone};
 use crate::error::{GitError, MovedInPlace, Refusal};
 use crate::store::{CommitSpec, ObjectStore, Person};
-use crate::types::{Change, Oid, TreeListing};
+use crate::types::{Oid, TreeListing};
 use crate::user::UserRepository;
 use crate::worktree::{RefusedPath, Stamp, WorkTree};
 
@@ -82,21 +82,6 @@ impl Checkout {
             store.dir().display()
         );
         Ok(vec![undone(self.user.top.as_os_str().as_bytes(), &why)])
-    }
-
-    /// Keeps files alive that were replaced, in whatever way.
-    pub(super) fn save_replaced(
-        &mut self,
-        store: &mut ObjectStore,
-        replaced: &[Change],
-    ) -> Result<(), GitError> {
-        if replaced.is_empty() {
-            return Ok(());
-        }
-        let empty = store.empty_tree()?;
-        let tree = store.write_tree(&empty, replaced)?;
-        self.keep(store, tree, "settings and hooks that were put back\n")?;
-        Ok(())
     }
 
     /// A commit of a tree on the run's keep-alive chain.

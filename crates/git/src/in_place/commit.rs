@@ -1,7 +1,8 @@
 //! Committing a candidate in the user's checkout, with the user's hooks and signing.
 
 use super::checkout::{Checkout, Position, Unstorable, index_stamp};
-use super::{InPlace, references, remove_leftovers};
+use super::outside::Outside;
+use super::{InPlace, clear_leftovers, locks, mender_of, references};
 use crate::adopt::{Obstacle, obstacle_of};
 use crate::branch::{sync_fan_outs, sync_reference};
 use crate::error::GitError;
@@ -82,11 +83,13 @@ impl InPlace {
                 "the proposal changes {path}, which git itself would run or obey while committing"
             )));
         }
-        let outside = self.outside.changed(&self.checkout.user)?;
-        Ok(outside.map(|file| {
+        let user = &self.checkout.user;
+        let mut mender = mender_of(&self.state_dir, user);
+        let now = Outside::record(user, self.checkout.listing(), &mut mender)?;
+        Ok(self.outside.differs(&now).map(|file| {
             format!(
                 "{} changed since this run was started, by whomever, and git would obey it while \
-                 committing; if it is as you want it, start again",
+                 committing; if it is as you want it, start again: `loopwright run`",
                 file.display()
             )
         }))
@@ -163,7 +166,12 @@ impl InPlace {
         known: Option<Oid>,
         undone: &mut Vec<RefusedPath>,
     ) -> Result<(), GitError> {
-        remove_leftovers(&self.checkout.user.git_dir);
+        let user = &self.checkout.user;
+        let mut mender = mender_of(&self.state_dir, user);
+        let reference = &self.checkout.reference;
+        locks::clear(user, reference, &self.shape, store.dir(), &mut mender)?;
+        clear_leftovers(user, &mut mender)?;
+        undone.extend(mender.said());
         let strays = self
             .checkout
             .save_strays(store, known, Unstorable::MoveAside)?;

@@ -1,21 +1,23 @@
 //! Configuration and hooks of the user's repository: recorded, compared, put back. What is replaced
-//! is stored first: it may be the user's own work.
+//! is moved aside: it may be the user's own work.
+//!
+//! Only what lies in the checkout and its git directories is put back, and no link is followed: what
+//! one leads to is the user's alone (see [`Outside`](super::outside::Outside)).
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
+
+use super::mender::{Mender, Standing};
 use super::saved::{self, SavedGuard};
-use super::undone;
-use crate::error::GitError;
+use super::shape::git_directories;
+use crate::error::{GitError, Refusal};
 use crate::git::split_nul;
-use crate::store::ObjectStore;
-use crate::types::{Change, Mode, RepoPath, TreeListing};
+use crate::types::{Mode, RepoPath, TreeListing};
 use crate::user::{UserRepository, quiet};
-use crate::worktree::RefusedPath;
 
 /// Files of the shared git directory that git obeys.
 const OBEYED: &[&str] = &[
@@ -26,6 +28,9 @@ const OBEYED: &[&str] = &[
     "objects/info/alternates",
     "shallow",
 ];
+
+/// Largest file that is held.
+pub(super) const HELD_BYTES_MAX: u64 = 64 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Content {
@@ -46,52 +51,14 @@ pub(super) struct Guard {
     tracked: Vec<PathBuf>,
 }
 
-/// What was put back.
-#[derive(Debug, Default)]
-pub(super) struct PutBack {
-    /// In words.
-    pub(super) undone: Vec<RefusedPath>,
-    /// What was replaced, as new files of a tree.
-    pub(super) replaced: Vec<Change>,
-}
-
 impl Guard {
-    pub(super) fn record(user: &UserRepository, listing: &TreeListing) -> Result<Self, GitError> {
-        let git = quiet(user.as_user());
-        let hooks = hooks_of(user)?;
-        let mut singles: Vec<PathBuf> = OBEYED
-            .iter()
-            .map(|name| user.common_dir.join(name))
-            .collect();
-        singles.push(user.git_dir.join("config.worktree"));
-        let mut directories = vec![user.common_dir.join("hooks")];
-        if !is_outside(user, &hooks) {
-            directories.push(hooks.clone());
-        }
-        for module in module_directories(user, listing) {
-            let head = module.join("HEAD");
-            // A submodule's HEAD is mostly a commit; where it is a branch, that counts too.
-            if let Ok(text) = fs::read_to_string(&head)
-                && let Some(branch) = text.trim_end().strip_prefix("ref: ")
-            {
-                singles.push(module.join(branch));
-            }
-            singles.extend(["config", "index", "info/attributes"].map(|name| module.join(name)));
-            singles.push(head);
-            directories.push(module.join("hooks"));
-        }
-        let mut in_tree = Vec::new();
-        let origins = git.run(["config", "--list", "--show-origin", "--name-only", "-z"])?;
-        for record in split_nul(&origins) {
-            if let Some(file) = record.strip_prefix(b"file:") {
-                let path = user.top.join(std::ffi::OsStr::from_bytes(file));
-                in_tree.extend(inside(&user.top, &path));
-            }
-        }
-        in_tree.extend(inside(&user.top, &hooks));
-        in_tree.retain(|path| !path.as_bytes().starts_with(b".git/"));
-        in_tree.sort();
-        in_tree.dedup();
+    pub(super) fn record(
+        user: &UserRepository,
+        listing: &TreeListing,
+        mender: &mut Mender,
+    ) -> Result<Self, GitError> {
+        let mut places = Places::of(user, listing, mender)?;
+        let in_tree = places.in_tree(&user.top, mender);
         let tracked = in_tree
             .iter()
             .flat_map(|above| {
@@ -103,13 +70,17 @@ impl Guard {
             .collect();
         let mut guard = Self {
             top: user.top.clone(),
-            singles,
-            directories,
+            singles: places.singles,
+            directories: places.directories,
             known: BTreeMap::new(),
             in_tree,
             tracked,
         };
-        guard.known = guard.read()?;
+        for path in guard.obeyed(mender)? {
+            if let Some(content) = read(&path, mender)? {
+                guard.known.insert(path, content);
+            }
+        }
         Ok(guard)
     }
 
@@ -166,86 +137,54 @@ impl Guard {
         })
     }
 
-    fn read(&self) -> Result<BTreeMap<PathBuf, Content>, GitError> {
-        let mut found = BTreeMap::new();
-        for path in &self.singles {
-            if let Some(content) = read(path)? {
-                found.insert(path.clone(), content);
+    /// Everything that git obeys now. A link in the place of a directory is one thing.
+    fn obeyed(&self, mender: &mut Mender) -> Result<Vec<PathBuf>, GitError> {
+        let mut found = self.singles.clone();
+        let mut directories = self.directories.clone();
+        while let Some(directory) = directories.pop() {
+            let standing = mender.look(&directory)?;
+            if standing.is_some_and(|it| it.kind != FileType::Directory) {
+                found.push(directory);
+                continue;
+            }
+            for (path, kind) in mender.list(&directory)? {
+                if kind == FileType::Directory {
+                    directories.push(path);
+                } else {
+                    found.push(path);
+                }
             }
         }
-        for directory in &self.directories {
-            read_directory(directory, &mut found)?;
-        }
-        found.retain(|path, _| !self.tracked.contains(path));
+        found.sort();
+        found.dedup();
+        found.retain(|path| !self.tracked.contains(path));
         Ok(found)
     }
 
-    /// Makes everything as it was recorded; says what had been changed.
-    pub(super) fn put_back(&self, store: &mut ObjectStore) -> Result<PutBack, GitError> {
-        let mut put_back = PutBack::default();
-        let found = self.read()?;
-        for (path, content) in &found {
-            if self.known.get(path) == Some(content) {
+    /// Makes everything as it was recorded.
+    pub(super) fn put_back(&self, mender: &mut Mender) -> Result<(), GitError> {
+        for path in self.obeyed(mender)? {
+            let Some(standing) = mender.look(&path)? else {
+                continue;
+            };
+            let before = self.known.get(&path);
+            if before.is_some_and(|it| is_still(it, &path, standing, mender)) {
                 continue;
             }
-            let saved = self.save_content(store, path, content, &mut put_back)?;
-            let what = if let Some(before) = self.known.get(path) {
-                put(path, before)?;
-                "it was put back"
-            } else {
-                remove(path)?;
-                "it was removed"
+            let (what, moved) = match before {
+                Some(before) => ("it was put back", put(&path, before, mender)?),
+                None => ("it was removed", mender.take_away(&path)?),
             };
-            let why = format!("{what}: git would have obeyed it{saved}");
-            put_back.undone.push(self.words(path, &why));
+            mender.say(&path, &format!("{what}: git would have obeyed it{moved}"));
         }
-        put_back.undone.extend(self.put_missing()?);
-        Ok(put_back)
-    }
-
-    /// Makes what is gone as it was recorded; says what that was.
-    pub(super) fn put_missing(&self) -> Result<Vec<RefusedPath>, GitError> {
-        let mut undone = Vec::new();
         for (path, content) in &self.known {
-            if fs::symlink_metadata(path).is_err() {
-                put(path, content)?;
-                undone.push(self.words(path, "it was put back"));
+            let standing = mender.look(path)?;
+            if standing.is_none_or(|it| it.kind == FileType::Directory) {
+                let moved = put(path, content, mender)?;
+                mender.say(path, &format!("it was put back{moved}"));
             }
         }
-        Ok(undone)
-    }
-
-    /// Stores what is about to be replaced; says where it is.
-    fn save_content(
-        &self,
-        store: &mut ObjectStore,
-        path: &Path,
-        content: &Content,
-        put_back: &mut PutBack,
-    ) -> Result<String, GitError> {
-        let (mode, bytes) = match content {
-            Content::File(_, u32::MAX) => return Ok(String::new()),
-            Content::File(bytes, mode) if mode & 0o100 != 0 => (Mode::Executable, &bytes[..]),
-            Content::File(bytes, _) => (Mode::File, &bytes[..]),
-            Content::Link(target) => (Mode::Link, target.as_os_str().as_bytes()),
-        };
-        let oid = store.write_blob(bytes)?;
-        let below = path.strip_prefix(&self.top).unwrap_or(path);
-        let names: Vec<&[u8]> = below
-            .iter()
-            .map(|name| match name.as_bytes() {
-                // No tree may hold this name.
-                b".git" => &b"git-directory"[..],
-                name => name,
-            })
-            .filter(|name| *name != b"/")
-            .collect();
-        put_back.replaced.push(Change {
-            path: RepoPath::new(names.join(&b'/')),
-            before: None,
-            after: Some((mode, oid)),
-        });
-        Ok(format!("; what stood there is kept as {oid}"))
+        Ok(())
     }
 
     /// The same guard, for the paths that pass.
@@ -260,25 +199,111 @@ impl Guard {
     pub(super) fn top(&self) -> &Path {
         &self.top
     }
+}
 
-    fn words(&self, path: &Path, why: &str) -> RefusedPath {
-        let shown = path.strip_prefix(&self.top).unwrap_or(path);
-        undone(shown.as_os_str().as_bytes(), why)
+/// Where what git obeys lies, in the repository or not.
+pub(super) struct Places {
+    pub(super) singles: Vec<PathBuf>,
+    pub(super) directories: Vec<PathBuf>,
+    /// What configuration names: included files, the folder of hooks.
+    named: Vec<PathBuf>,
+}
+
+impl Places {
+    pub(super) fn of(
+        user: &UserRepository,
+        listing: &TreeListing,
+        mender: &mut Mender,
+    ) -> Result<Self, GitError> {
+        let git_directories = git_directories(user);
+        let common_dir = &git_directories[0];
+        let git_dir = git_directories.last().unwrap_or(common_dir);
+        let mut singles: Vec<PathBuf> = OBEYED.iter().map(|name| common_dir.join(name)).collect();
+        singles.push(git_dir.join("config.worktree"));
+        // What says which repository this is.
+        for directory in &git_directories {
+            singles.extend(["commondir", "gitdir"].map(|name| directory.join(name)));
+        }
+        let submodules = listing
+            .iter()
+            .filter(|(_, (mode, _))| *mode == Mode::Submodule);
+        let checkouts = submodules.map(|(path, _)| path.to_path(&user.top));
+        for checkout in checkouts.chain([user.top.clone()]) {
+            let entry = checkout.join(".git");
+            if fs::symlink_metadata(&entry).is_ok_and(|facts| facts.is_file()) {
+                singles.push(entry);
+            }
+        }
+        let mut directories = vec![common_dir.join("hooks")];
+        for module in module_directories(user, listing) {
+            let head = module.join("HEAD");
+            // A submodule's HEAD is mostly a commit; where it is a branch, that counts too.
+            if let Some(text) = mender.read(&head, HELD_BYTES_MAX)?
+                && let Some(branch) = text.trim_ascii_end().strip_prefix(b"ref: ")
+            {
+                singles.push(module.join(std::ffi::OsStr::from_bytes(branch)));
+            }
+            singles.extend(["config", "index", "info/attributes"].map(|name| module.join(name)));
+            singles.push(head);
+            directories.push(module.join("hooks"));
+        }
+        let mut named = Vec::new();
+        let git = quiet(user.as_user());
+        let origins = git.run(["config", "--list", "--show-origin", "--name-only", "-z"])?;
+        for record in split_nul(&origins) {
+            if let Some(file) = record.strip_prefix(b"file:") {
+                named.push(real(&user.top.join(std::ffi::OsStr::from_bytes(file))));
+            }
+        }
+        named.sort();
+        named.dedup();
+        singles.extend(named.iter().cloned());
+        let hooks = hooks_of(user)?;
+        directories.push(hooks.clone());
+        named.push(hooks);
+        for places in [&mut singles, &mut directories] {
+            places.sort();
+            places.dedup();
+        }
+        Ok(Self {
+            singles,
+            directories,
+            named,
+        })
+    }
+
+    /// What of it is in the tree.
+    fn in_tree(&mut self, top: &Path, mender: &Mender) -> Vec<RepoPath> {
+        self.singles.retain(|path| mender.covers(path));
+        self.directories.retain(|path| mender.covers(path));
+        let below = self.named.iter().filter_map(|path| {
+            let below = path.strip_prefix(top).ok()?;
+            Some(RepoPath::new(below.as_os_str().as_bytes()))
+        });
+        let mut in_tree: Vec<RepoPath> = below
+            .filter(|path| path.names().next() != Some(b".git"))
+            .collect();
+        in_tree.sort();
+        in_tree.dedup();
+        in_tree
+    }
+}
+
+/// A path with no link on the way to what is there.
+pub(super) fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = fs::canonicalize(path) {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        _ => path.to_path_buf(),
     }
 }
 
 /// Where git looks for hooks.
-pub(super) fn hooks_of(user: &UserRepository) -> Result<PathBuf, GitError> {
+fn hooks_of(user: &UserRepository) -> Result<PathBuf, GitError> {
     let hooks = user.as_user().text(["rev-parse", "--git-path", "hooks"])?;
-    let hooks = user.top.join(hooks);
-    Ok(fs::canonicalize(&hooks).unwrap_or(hooks))
-}
-
-/// True if a path is neither in the checkout nor in a git directory of it.
-pub(super) fn is_outside(user: &UserRepository, path: &Path) -> bool {
-    [&user.top, &user.git_dir, &user.common_dir]
-        .iter()
-        .all(|inside| !path.starts_with(inside))
+    Ok(real(&user.top.join(hooks)))
 }
 
 /// The git directories of initialised submodules.
@@ -295,83 +320,43 @@ fn module_directories(user: &UserRepository, listing: &TreeListing) -> Vec<PathB
         .collect()
 }
 
-/// The content of all files below a directory.
-pub(super) fn read_directory(
-    directory: &Path,
-    found: &mut BTreeMap<PathBuf, Content>,
-) -> Result<(), GitError> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            return Ok(());
-        }
-        Err(error) => return Err(GitError::io("read", directory)(error)),
+/// What stands at a path, to be put back.
+fn read(path: &Path, mender: &mut Mender) -> Result<Option<Content>, GitError> {
+    let Some(standing) = mender.look(path)? else {
+        return Ok(None);
     };
-    for entry in entries {
-        let path = entry.map_err(GitError::io("read", directory))?.path();
-        let is_directory = fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_dir());
-        if is_directory {
-            read_directory(&path, found)?;
-        } else if let Some(content) = read(&path)? {
-            found.insert(path, content);
+    match standing.kind {
+        FileType::Symlink => Ok(mender.target(path)?.map(Content::Link)),
+        FileType::RegularFile => match mender.read(path, HELD_BYTES_MAX)? {
+            Some(content) => Ok(Some(Content::File(content, standing.mode))),
+            None => Err(Refusal::TooLargeToHold(path.to_path_buf()).into()),
+        },
+        // A pipe, a socket, a directory: git obeys none of them.
+        _ => Ok(None),
+    }
+}
+
+/// Whether a path still holds what it held. Of a file that has another size nothing is read.
+fn is_still(before: &Content, path: &Path, standing: Standing, mender: &mut Mender) -> bool {
+    match before {
+        Content::Link(target) => mender
+            .target(path)
+            .is_ok_and(|found| found.as_ref() == Some(target)),
+        Content::File(content, mode) => {
+            let length = content.len() as u64;
+            standing.kind == FileType::RegularFile
+                && standing.mode == *mode
+                && standing.bytes == length
+                && mender
+                    .read(path, length)
+                    .is_ok_and(|found| found.as_ref() == Some(content))
         }
     }
-    Ok(())
 }
 
-fn inside(top: &Path, path: &Path) -> Option<RepoPath> {
-    let below = path.strip_prefix(top).ok()?;
-    Some(RepoPath::new(below.as_os_str().as_bytes()))
-}
-
-fn read(path: &Path) -> Result<Option<Content>, GitError> {
-    let facts = match fs::symlink_metadata(path) {
-        Ok(facts) => facts,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(GitError::io("look at", path)(error)),
-    };
-    if facts.is_symlink() {
-        let target = fs::read_link(path).map_err(GitError::io("read", path))?;
-        return Ok(Some(Content::Link(target)));
+fn put(path: &Path, content: &Content, mender: &mut Mender) -> Result<String, GitError> {
+    match content {
+        Content::Link(target) => mender.link(path, target),
+        Content::File(bytes, mode) => mender.write(path, bytes, Some(*mode)),
     }
-    if !facts.is_file() {
-        // A pipe, a socket, a directory: whatever it is, it is not what was there.
-        return Ok(Some(Content::File(Vec::new(), u32::MAX)));
-    }
-    let content = fs::read(path).map_err(GitError::io("read", path))?;
-    Ok(Some(Content::File(
-        content,
-        facts.permissions().mode() & 0o7777,
-    )))
-}
-
-/// Removes whatever is there.
-fn remove(path: &Path) -> Result<(), GitError> {
-    let gone = match fs::remove_file(path) {
-        Err(_) if fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir()) => {
-            fs::remove_dir_all(path)
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
-    };
-    gone.map_err(GitError::io("remove", path))
-}
-
-fn put(path: &Path, content: &Content) -> Result<(), GitError> {
-    remove(path)?;
-    let written = match (path.parent(), content) {
-        (Some(parent), Content::Link(target)) => {
-            fs::create_dir_all(parent).and_then(|()| symlink(target, path))
-        }
-        (Some(parent), Content::File(bytes, mode)) => fs::create_dir_all(parent)
-            .and_then(|()| fs::write(path, bytes))
-            .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(*mode))),
-        (None, _) => Ok(()),
-    };
-    written.map_err(GitError::io("write", path))
 }

@@ -14,6 +14,9 @@
 mod checkout;
 mod commit;
 mod guard;
+mod locks;
+mod mender;
+mod modes;
 mod outside;
 mod packed;
 mod recovery;
@@ -34,6 +37,7 @@ use crate::user::UserRepository;
 use crate::worktree::{RefusedPath, WorkTree};
 use checkout::{Checkout, Unstorable, index_stamp};
 use guard::Guard;
+use mender::Mender;
 use outside::Outside;
 use references::References;
 use saved::Note;
@@ -41,12 +45,9 @@ use shape::Shape;
 
 pub use commit::InPlaceCommit;
 pub use recovery::Interrupted;
-use recovery::remove_dead_locks;
 
-/// What a merge, rebase or the like leaves in a git directory, and locks of a git that died.
+/// What a merge, rebase or the like leaves in a git directory.
 const LEFTOVERS: &[&str] = &[
-    "index.lock",
-    "HEAD.lock",
     "MERGE_HEAD",
     "MERGE_MODE",
     "MERGE_MSG",
@@ -70,6 +71,15 @@ pub struct Owner {
     pub loop_name: String,
 }
 
+/// Which settings of the user's from outside of the repository a run goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserSettings {
+    /// Those that stand now: a person has started it.
+    AsTheyAre,
+    /// Those that it was started with, where that is known: it goes on with what was begun.
+    AsHeld,
+}
+
 /// The user's checkout as the place of proposals.
 #[derive(Debug)]
 pub struct InPlace {
@@ -77,6 +87,7 @@ pub struct InPlace {
     checkout: Checkout,
     guard: Guard,
     outside: Outside,
+    settings_changed: Option<PathBuf>,
     references: References,
     shape: Shape,
     /// A note says that the checkout is in the middle of something.
@@ -91,6 +102,7 @@ impl InPlace {
         owner: Owner,
         user: &UserRepository,
         store: &mut ObjectStore,
+        settings: UserSettings,
     ) -> Result<Self, GitError> {
         refuse_unready(user)?;
         if user.sparse {
@@ -110,12 +122,16 @@ impl InPlace {
         let tree = store.read_commit(&user.head)?.tree;
         let listing = store.checkout_listing(&tree)?;
         let mut work = WorkTree::new(&user.top, store.format(), tree, &excludes);
-        work.take_over(store, tree, &listing, &aside_of(state_dir))?;
+        work.take_over(store, tree, &listing, &asides(state_dir, user))?;
+        let mut mender = mender_of(state_dir, user);
+        let now = Outside::record(user, &listing, &mut mender)?;
+        let (outside, settings_changed) = now.held(state_dir, settings)?;
         Ok(Self {
-            guard: Guard::record(user, &listing)?,
-            outside: Outside::record(user)?,
+            guard: Guard::record(user, &listing, &mut mender)?,
+            outside,
+            settings_changed,
             references: References::record(user, &reference)?,
-            shape: Shape::record(user)?,
+            shape: Shape::record(user, &mut mender)?,
             state_dir: state_dir.to_path_buf(),
             checkout: Checkout {
                 user: user.clone(),
@@ -139,6 +155,12 @@ impl InPlace {
         self.checkout.at
     }
 
+    /// A file of settings outside of the repository that is not what it was when a run in a checkout
+    /// of this repository was started last.
+    pub fn settings_changed(&self) -> Option<&Path> {
+        self.settings_changed.as_deref()
+    }
+
     /// Brings the checkout to a commit of the loop's and hands it to a proposal: from here on it is
     /// in a stranger's hands. Says what had to be undone for that.
     pub fn begin(
@@ -155,9 +177,10 @@ impl InPlace {
         }
         self.checkout.bring_back(store)?;
         let user = &self.checkout.user;
-        self.guard = Guard::record(user, self.checkout.listing())?;
+        let mut mender = mender_of(&self.state_dir, user);
+        self.guard = Guard::record(user, self.checkout.listing(), &mut mender)?;
         self.references = References::record(user, &self.checkout.reference)?;
-        self.shape = Shape::record(user)?;
+        self.shape = Shape::record(user, &mut mender)?;
         self.note(None)?;
         undone.extend(self.checkout.work.told_aside());
         Ok(undone)
@@ -166,7 +189,7 @@ impl InPlace {
     /// What has to hold before anything is written: the checkout is where the loop left it, idle,
     /// with settings as they were; what somebody left in it since is saved.
     fn make_ready(&mut self, store: &mut ObjectStore) -> Result<Vec<RefusedPath>, GitError> {
-        let mut undone = self.put_settings_back(store)?;
+        let mut undone = self.put_settings_back()?;
         self.checkout.expect_unmoved()?;
         refuse_unready(&self.checkout.user)?;
         let strays = self.checkout.save_strays(store, None, Unstorable::Refuse)?;
@@ -174,12 +197,9 @@ impl InPlace {
         Ok(undone)
     }
 
-    fn put_settings_back(&mut self, store: &mut ObjectStore) -> Result<Vec<RefusedPath>, GitError> {
-        let mut undone = self.shape.mend()?;
-        let put_back = self.guard.put_back(store)?;
-        self.checkout.save_replaced(store, &put_back.replaced)?;
-        undone.extend(put_back.undone);
-        Ok(undone)
+    fn put_settings_back(&mut self) -> Result<Vec<RefusedPath>, GitError> {
+        let mender = mender_of(&self.state_dir, &self.checkout.user);
+        put_settings_back(&self.shape, &self.guard, &self.state_dir, mender)
     }
 
     /// Notes that a proposal is made, or a tree committed.
@@ -239,12 +259,12 @@ impl InPlace {
         &mut self,
         store: &mut ObjectStore,
     ) -> Result<(Vec<RefusedPath>, Option<AgentHead>), GitError> {
-        let mut undone = self.put_settings_back(store)?;
+        let mut undone = self.put_settings_back()?;
         let (user, reference) = (&self.checkout.user, &self.checkout.reference);
-        remove_leftovers(&user.git_dir);
-        // Nobody else can be about to move the branch that is checked out here.
-        let _ = std::fs::remove_file(user.common_dir.join(format!("{reference}.lock")));
-        remove_dead_locks(user, &self.shape, store.dir());
+        let mut mender = mender_of(&self.state_dir, user);
+        locks::clear(user, reference, &self.shape, store.dir(), &mut mender)?;
+        clear_leftovers(user, &mut mender)?;
+        undone.extend(mender.said());
         let agent_head = self.agent_head()?;
         undone.extend(self.references.put_back(&self.checkout.user)?);
         Ok((undone, agent_head))
@@ -281,16 +301,42 @@ impl InPlace {
             self.close_note()?;
             undone
         } else {
-            self.put_settings_back(store)?
+            self.put_settings_back()?
         };
         undone.extend(self.checkout.work.told_aside());
         Ok(undone)
     }
 }
 
-/// Where goes what has to give way in the checkout and can't be stored.
-fn aside_of(state_dir: &Path) -> PathBuf {
-    state_dir.join("aside")
+/// Where goes what has to give way and can't be stored.
+fn asides(state_dir: &Path, user: &UserRepository) -> [PathBuf; 2] {
+    asides_in(state_dir, &user.common_dir)
+}
+
+fn asides_in(state_dir: &Path, common_dir: &Path) -> [PathBuf; 2] {
+    // The store may be on another file system.
+    [state_dir.join("aside"), common_dir.join("loopwright-aside")]
+}
+
+fn mender_of(state_dir: &Path, user: &UserRepository) -> Mender {
+    let mut anchors = vec![guard::real(&user.top)];
+    anchors.extend(shape::git_directories(user));
+    Mender::new(anchors, &asides(state_dir, user))
+}
+
+/// The git directory as it has to be for git to work in it, then what git obeys. Runs no git.
+fn put_settings_back(
+    shape: &Shape,
+    guard: &Guard,
+    state_dir: &Path,
+    mut mender: Mender,
+) -> Result<Vec<RefusedPath>, GitError> {
+    let store = state_dir.parent().unwrap_or(state_dir);
+    let mut undone = shape.open_up(store)?;
+    shape.mend(&mut mender)?;
+    guard.put_back(&mut mender)?;
+    undone.extend(mender.said());
+    Ok(undone)
 }
 
 /// Writes down what the user ignores outside of the tree.
@@ -301,14 +347,18 @@ fn excludes_of(state_dir: &Path, user: &UserRepository) -> Result<PathBuf, GitEr
     Ok(excludes)
 }
 
-fn remove_leftovers(git_dir: &Path) {
-    for name in LEFTOVERS {
-        let path = git_dir.join(name);
-        // Whatever it is; usually there is nothing.
-        if std::fs::remove_file(&path).is_err() {
-            let _ = std::fs::remove_dir_all(&path);
+/// Takes away what an operation that came to no end left.
+fn clear_leftovers(user: &UserRepository, mender: &mut Mender) -> Result<(), GitError> {
+    let git_directories = shape::git_directories(user);
+    let git_dir = git_directories.last().unwrap_or(&user.git_dir);
+    for path in LEFTOVERS.iter().map(|name| git_dir.join(name)) {
+        // Usually there is nothing.
+        if mender.look(&path)?.is_some() {
+            let moved = mender.take_away(&path)?;
+            mender.say(&path, &format!("it was ended{moved}"));
         }
     }
+    Ok(())
 }
 
 /// Words for something the proposer did to the repository that was undone.

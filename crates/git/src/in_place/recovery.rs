@@ -4,21 +4,27 @@
 //! names is touched; a branch that moved is left where it is, unless it holds exactly the commit
 //! that was being made; and what the checkout holds is stored before it is cleared away.
 
-use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::checkout::{Checkout, Position, Unstorable};
-use super::guard::{Guard, PutBack};
+use super::guard::Guard;
+use super::mender::Mender;
 use super::saved::{self, Note};
 use super::shape::Shape;
-use super::{InPlace, Owner, aside_of, excludes_of, references, undone};
+use super::{
+    InPlace, Owner, asides, asides_in, excludes_of, guard, locks, mender_of, put_settings_back,
+    undone,
+};
 use crate::adopt::refuse_unready;
 use crate::error::{GitError, Refusal};
 use crate::store::ObjectStore;
 use crate::types::Oid;
 use crate::user::UserRepository;
 use crate::worktree::{RefusedPath, WorkTree};
+
+/// Longest HEAD.
+const HEAD_BYTES_MAX: u64 = 4096;
 
 /// What is known of an interrupted proposal.
 #[derive(Debug, Clone)]
@@ -52,10 +58,7 @@ impl InPlace {
         let unreadable = || saved::unreadable(state_dir);
         let git_dir = saved::path_from(&note.git_dir).ok_or_else(unreadable)?;
         let guard = Guard::load(&note.guard).ok_or_else(unreadable)?;
-        let mut undone_here = note.shape.mend()?;
-        undone_here.extend(guard.put_missing()?);
-        head_back(&git_dir, &note.reference)?;
-        Ok(Some(undone_here))
+        put_back(&note.shape, &guard, &git_dir, &note.reference, state_dir).map(Some)
     }
 
     /// Puts a checkout right in which a proposal or a commit was interrupted; says what was done.
@@ -96,19 +99,9 @@ impl InPlace {
             let is_left = |path: &Path| !path.starts_with(&git_dir) && !path.starts_with(&top);
             let shape = recovery.note.shape.clone().only(is_left);
             let guard = guard.only(is_left);
-            recovery
-                .settings_only(&shape, &guard, user, store)
-                .map(Some)
+            recovery.settings_only(&shape, &guard).map(Some)
         }
     }
-}
-
-/// Makes a HEAD where none is: something that no git could read stood there.
-fn head_back(git_dir: &Path, reference: &str) -> Result<(), GitError> {
-    if fs::symlink_metadata(git_dir.join("HEAD")).is_ok() {
-        return Ok(());
-    }
-    references::point_head(git_dir, reference)
 }
 
 struct Recovery<'a> {
@@ -124,18 +117,25 @@ impl Recovery<'_> {
         user: &UserRepository,
         store: &mut ObjectStore,
     ) -> Result<Vec<RefusedPath>, GitError> {
-        let put_back = put_back(&self.note.shape, guard, store)?;
-        head_back(&user.git_dir, &self.note.reference)?;
+        let note = &self.note;
+        let mut undone_here = put_back(
+            &note.shape,
+            guard,
+            &user.git_dir,
+            &note.reference,
+            self.state_dir,
+        )?;
         let user = user.discover_again()?;
         store.import_base(&user, &self.note.commit)?;
         let Some(at) = self.position(&user, store)? else {
-            return self.leave(put_back, &user, store);
+            return self.leave(undone_here, &user);
         };
         refuse_unready(&user)?;
-        remove_dead_locks(&user, &self.note.shape, store.dir());
+        let mut mender = mender_of(self.state_dir, &user);
+        let (reference, shape) = (&self.note.reference, &self.note.shape);
+        locks::clear(&user, reference, shape, store.dir(), &mut mender)?;
+        undone_here.extend(mender.said());
         let mut checkout = self.checkout(user, store, at)?;
-        checkout.save_replaced(store, &put_back.replaced)?;
-        let mut undone_here = put_back.undone;
         let known = self.note.tree;
         undone_here.extend(checkout.save_strays(store, known, Unstorable::MoveAside)?);
         checkout.bring_back(store)?;
@@ -175,18 +175,14 @@ impl Recovery<'_> {
     /// Another loop starts from what is there, if that is a commit.
     fn leave(
         self,
-        put_back: PutBack,
+        mut undone_here: Vec<RefusedPath>,
         user: &UserRepository,
-        store: &mut ObjectStore,
     ) -> Result<Vec<RefusedPath>, GitError> {
-        let mut checkout = self.checkout(user.clone(), store, self.note.commit)?;
-        checkout.save_replaced(store, &put_back.replaced)?;
         let dirty = user.dirty()?;
         if !dirty.is_clean() {
             let paths = dirty.modified.into_iter().chain(dirty.untracked);
             return Err(Refusal::Dirty(paths.collect()).into());
         }
-        let mut undone_here = put_back.undone;
         let (name, before) = (&self.note.owner.loop_name, self.note.commit);
         undone_here.push(undone(
             user.top.as_os_str().as_bytes(),
@@ -199,21 +195,11 @@ impl Recovery<'_> {
         Ok(undone_here)
     }
 
-    fn settings_only(
-        self,
-        shape: &Shape,
-        guard: &Guard,
-        user: &UserRepository,
-        store: &mut ObjectStore,
-    ) -> Result<Vec<RefusedPath>, GitError> {
-        let put_back = put_back(shape, guard, store)?;
-        let user = user.discover_again()?;
-        store.import_base(&user, &user.head)?;
-        let head = user.head;
-        let mut checkout = self.checkout(user, store, head)?;
-        checkout.save_replaced(store, &put_back.replaced)?;
+    fn settings_only(self, shape: &Shape, guard: &Guard) -> Result<Vec<RefusedPath>, GitError> {
+        let mender = mender_for(shape, guard.top(), self.state_dir)?;
+        let undone_here = put_settings_back(shape, guard, self.state_dir, mender)?;
         Note::remove(self.state_dir)?;
-        Ok(put_back.undone)
+        Ok(undone_here)
     }
 
     fn checkout(
@@ -226,7 +212,7 @@ impl Recovery<'_> {
         let tree = store.read_commit(&at)?.tree;
         let listing = store.checkout_listing(&tree)?;
         let mut work = WorkTree::new(&user.top, store.format(), tree, &excludes);
-        work.expect(store, tree, &listing, &aside_of(self.state_dir))?;
+        work.expect(store, tree, &listing, &asides(self.state_dir, &user))?;
         Ok(Checkout {
             work,
             reference: self.note.reference.clone(),
@@ -238,36 +224,41 @@ impl Recovery<'_> {
     }
 }
 
-/// The git directory as it has to be for git to work in it, then what git obeys.
-fn put_back(shape: &Shape, guard: &Guard, store: &mut ObjectStore) -> Result<PutBack, GitError> {
-    let mended = shape.mend()?;
-    let mut put_back = guard.put_back(store)?;
-    put_back.undone.splice(0..0, mended);
-    Ok(put_back)
+/// The git directory as it has to be for git to work in it, then what git obeys. Runs no git.
+fn put_back(
+    shape: &Shape,
+    guard: &Guard,
+    git_dir: &Path,
+    reference: &str,
+    state_dir: &Path,
+) -> Result<Vec<RefusedPath>, GitError> {
+    let mender = mender_for(shape, guard.top(), state_dir)?;
+    let mut undone = put_settings_back(shape, guard, state_dir, mender)?;
+    let mut mender = mender_for(shape, guard.top(), state_dir)?;
+    head_back(git_dir, reference, &mut mender)?;
+    undone.extend(mender.said());
+    Ok(undone)
 }
 
-/// Removes locks of a git that was ended with its proposal. Where some git is at work in the
-/// checkout they may be that one's, and git itself says so.
-pub(super) fn remove_dead_locks(user: &UserRepository, shape: &Shape, store: &Path) {
-    if is_git_at_work(user, store) {
-        return;
-    }
-    let shared = ["config.lock", "packed-refs.lock"].map(|name| user.common_dir.join(name));
-    let own = ["index.lock", "HEAD.lock"].map(|name| user.git_dir.join(name));
-    for path in own.into_iter().chain(shared).chain(shape.locks()) {
-        let _ = fs::remove_file(path);
-    }
+fn mender_for(shape: &Shape, top: &Path, state_dir: &Path) -> Result<Mender, GitError> {
+    let directories = shape.directories()?;
+    let above = directories.first().map_or(state_dir, PathBuf::as_path);
+    let asides = asides_in(state_dir, above);
+    let anchors = std::iter::once(top.to_path_buf()).chain(directories.iter().cloned());
+    Ok(Mender::new(anchors.collect(), &asides))
 }
 
-/// Whether a git works in the checkout; those that read our own store, which may lie in it, don't.
-fn is_git_at_work(user: &UserRepository, store: &Path) -> bool {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes.map(|process| process.path()).any(|process| {
-        let name = fs::read(process.join("comm")).unwrap_or_default();
-        let is_here = fs::read_link(process.join("cwd")).is_ok_and(|at| {
-            let inside = at.starts_with(&user.top) || at.starts_with(&user.common_dir);
-            inside && !at.starts_with(store)
-        });
-        name.starts_with(b"git") && is_here
-    })
+/// Makes a HEAD that git can read where none is.
+fn head_back(git_dir: &Path, reference: &str, mender: &mut Mender) -> Result<(), GitError> {
+    let head = guard::real(git_dir).join("HEAD");
+    let found = mender.read(&head, HEAD_BYTES_MAX)?;
+    let is_head = found.is_some_and(|found| {
+        let line = found.trim_ascii_end();
+        line.starts_with(b"ref: refs/") || Oid::from_hex(line).is_some()
+    });
+    if !is_head {
+        let moved = mender.write(&head, format!("ref: {reference}\n").as_bytes(), None)?;
+        mender.say(&head, &format!("it was put back{moved}"));
+    }
+    Ok(())
 }

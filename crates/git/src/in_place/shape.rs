@@ -9,17 +9,19 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
-use std::io;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, symlink};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
+use super::mender::Mender;
+use super::modes::Modes;
+use super::packed;
 use super::saved::{from_hex, path_from, to_hex};
-use super::{packed, undone};
-use crate::disk;
 use crate::error::{GitError, Refusal};
+use crate::traps;
 use crate::types::Oid;
 use crate::user::UserRepository;
 use crate::worktree::RefusedPath;
@@ -29,6 +31,16 @@ const DEEPER: &[&str] = &["objects/info", "objects/pack", "refs/heads", "refs/ta
 
 /// Longest reference file that is read.
 const REFERENCE_BYTES_MAX: u64 = 4096;
+
+/// Longest file of packed references that is read: room for millions.
+const PACKED_BYTES_MAX: u64 = 256 << 20;
+
+/// What makes another work tree one, and is put back where something stands there that git would
+/// wait for.
+const OF_WORKTREE: [&str; 3] = ["HEAD", "gitdir", "commondir"];
+
+/// Why something was moved out of git's way.
+const IN_THE_WAY: &str = "it was undone: git could not have worked with it";
 
 /// What stands under a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,44 +65,53 @@ pub(super) struct Shape {
     /// The references that are files, with what they hold.
     references: Vec<(String, String)>,
     packed: Option<String>,
+    /// Files of other work trees, with what they hold.
+    #[serde(default)]
+    others: Vec<(String, String)>,
+    /// Permission bits.
+    #[serde(default)]
+    modes: Modes,
     /// How long an id is, in hexadecimal.
     id_digits: usize,
 }
 
 impl Shape {
-    pub(super) fn record(user: &UserRepository) -> Result<Self, GitError> {
+    pub(super) fn record(user: &UserRepository, mender: &mut Mender) -> Result<Self, GitError> {
         let entry = user.top.join(".git");
         let facts = fs::symlink_metadata(&entry).map_err(GitError::io("look at", &entry))?;
-        let mut directories = vec![user.common_dir.clone()];
-        if user.git_dir != user.common_dir {
-            directories.push(user.git_dir.clone());
-        }
-        let mut entries = Vec::new();
+        let directories = git_directories(user);
+        let id_digits = user.format.id_bytes() * 2;
+        let (mut entries, mut references) = (Vec::new(), Vec::new());
         for directory in &directories {
-            for path in read_by_git(directory)? {
-                if let Some(kind) = kind_of(&path)? {
+            for path in read_by_git(mender, directory)? {
+                if let Some(kind) = kind_of(mender, &path)? {
                     entries.push((hex(&path), kind));
                 }
             }
-        }
-        let id_digits = user.format.id_bytes() * 2;
-        let mut references = Vec::new();
-        for directory in &directories {
-            walk(&directory.join("refs"), &mut |path, facts| {
-                let content = small(path, facts).unwrap_or_default();
-                if !is_lock(path) && (is_id(&content, id_digits) || is_symbolic(&content)) {
-                    references.push((hex(path), to_hex(&content)));
+            for (path, _) in below(mender, &directory.join("refs"))? {
+                let content = small(mender, &path)?.unwrap_or_default();
+                if !is_lock(&path) && (is_id(&content, id_digits) || is_symbolic(&content)) {
+                    references.push((hex(&path), to_hex(&content)));
                 }
-                Ok(())
-            })?;
+            }
         }
-        let packed = fs::read(user.common_dir.join("packed-refs")).ok();
+        let mut others = Vec::new();
+        for (folder, _) in mender.list(&directories[0].join("worktrees"))? {
+            for path in OF_WORKTREE.map(|name| folder.join(name)) {
+                if let Some(content) = small(mender, &path)? {
+                    others.push((hex(&path), to_hex(&content)));
+                }
+            }
+        }
+        let packed = mender.read(&directories[0].join("packed-refs"), PACKED_BYTES_MAX)?;
         Ok(Self {
             entry: Some((hex(&entry), facts.dev(), facts.ino())),
             directories: directories.iter().map(|path| hex(path)).collect(),
             entries,
             references,
             packed: packed.map(|content| to_hex(&content)),
+            others,
+            modes: Modes::record(&user.top, &directories),
             id_digits,
         })
     }
@@ -102,58 +123,67 @@ impl Shape {
         self.directories.retain(passes);
         self.entries.retain(|(path, _)| passes(path));
         self.references.retain(|(path, _)| passes(path));
+        self.others.retain(|(path, _)| passes(path));
         self
     }
 
-    /// Makes the git directory one that git can work in; says what had to be undone for that.
-    pub(super) fn mend(&self) -> Result<Vec<RefusedPath>, GitError> {
+    /// The git directories, that of the work tree last.
+    pub(super) fn directories(&self) -> Result<Vec<PathBuf>, GitError> {
+        let paths: Option<_> = self.directories.iter().map(|it| path_from(it)).collect();
+        paths.ok_or_else(damaged)
+    }
+
+    /// Gives what a proposal closed the permissions back that are needed; says what that was.
+    /// `store` is our own folder. Comes before all else.
+    pub(super) fn open_up(&self, store: &Path) -> Result<Vec<RefusedPath>, GitError> {
+        let entry = self.entry.as_ref().and_then(|(path, ..)| path_from(path));
+        let top = entry.as_deref().and_then(Path::parent);
+        let opened = self.modes.put_back(top, &self.directories()?, store)?;
         self.expect_same_entry()?;
-        let mut mended = Vec::new();
+        Ok(opened)
+    }
+
+    /// Makes the git directory one that git can work in.
+    pub(super) fn mend(&self, mender: &mut Mender) -> Result<(), GitError> {
+        self.expect_same_entry()?;
         let mut made_anew = Vec::new();
         for (path, kind) in &self.entries {
             let path = path_from(path).ok_or_else(damaged)?;
-            if put_back(&path, kind, &mut mended)? {
+            if put_back(&path, kind, mender)? {
                 made_anew.push(path);
             }
         }
         let known = self.known_references()?;
         for directory in &self.directories()? {
-            self.clear_traps(directory, &mut mended)?;
-            self.mend_references(&directory.join("refs"), &known, &mut mended)?;
+            self.clear_traps(directory, &known, mender)?;
+            self.mend_references(&directory.join("refs"), &known, mender)?;
             // Histories of references: only their kind matters, git appends to them.
-            walk(&directory.join("logs"), &mut |path, facts| {
-                if !facts.is_file() {
-                    remove(path, &mut mended)?;
+            for (path, kind) in below(mender, &directory.join("logs"))? {
+                if kind != FileType::RegularFile {
+                    undo(&path, mender)?;
                 }
-                Ok(())
-            })?;
+            }
         }
         for (path, content) in &known {
             // References that were carried off with the directory they were in, and those that name
             // others: nobody but a fetch makes or changes such.
             let is_carried_off = made_anew.iter().any(|above| path.starts_with(above));
-            let is_missing = fs::symlink_metadata(path).is_err();
+            let is_missing = mender.look(path)?.is_none();
             if (is_carried_off && is_missing) || (is_symbolic(content) && !is_fetched(path)) {
-                rewrite(path, content, &mut mended)?;
+                rewrite(path, content, mender)?;
             }
         }
-        self.mend_packed(&mut mended)?;
-        Ok(mended)
+        self.mend_packed(mender)
     }
 
     /// Locks of references.
-    pub(super) fn locks(&self) -> Vec<PathBuf> {
+    pub(super) fn locks(&self, mender: &mut Mender) -> Result<Vec<PathBuf>, GitError> {
         let mut found = Vec::new();
-        for directory in self.directories().unwrap_or_default() {
-            // Where it can't be read, whoever needs it says so.
-            let _ = walk(&directory.join("refs"), &mut |path, _| {
-                if is_lock(path) {
-                    found.push(path.to_path_buf());
-                }
-                Ok(())
-            });
+        for directory in self.directories()? {
+            let all = below(mender, &directory.join("refs"))?.into_iter();
+            found.extend(all.map(|(path, _)| path).filter(|path| is_lock(path)));
         }
-        found
+        Ok(found)
     }
 
     fn expect_same_entry(&self) -> Result<(), GitError> {
@@ -168,11 +198,6 @@ impl Shape {
         Ok(())
     }
 
-    fn directories(&self) -> Result<Vec<PathBuf>, GitError> {
-        let paths: Option<_> = self.directories.iter().map(|it| path_from(it)).collect();
-        paths.ok_or_else(damaged)
-    }
-
     fn known_references(&self) -> Result<BTreeMap<PathBuf, Vec<u8>>, GitError> {
         let known = self.references.iter();
         known
@@ -181,13 +206,30 @@ impl Shape {
             .ok_or_else(damaged)
     }
 
-    /// Removes pipes, devices and links that were not there.
-    fn clear_traps(&self, directory: &Path, mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
-        for path in read_by_git(directory)? {
-            let is_trap = matches!(kind_of(&path)?, Some(Kind::Trap | Kind::Link(_)));
+    /// Undoes pipes, devices and links that were not there.
+    fn clear_traps(
+        &self,
+        directory: &Path,
+        references: &BTreeMap<PathBuf, Vec<u8>>,
+        mender: &mut Mender,
+    ) -> Result<(), GitError> {
+        let mut found = Vec::new();
+        for path in read_by_git(mender, directory)? {
+            if matches!(kind_of(mender, &path)?, Some(Kind::Trap | Kind::Link(_))) {
+                found.push(path);
+            }
+        }
+        found.extend(traps::in_git_directory(directory));
+        for path in found {
             let name = hex(&path);
-            if is_trap && !self.entries.iter().any(|(known, _)| *known == name) {
-                remove(&path, mended)?;
+            if self.entries.iter().any(|(known, _)| *known == name) {
+                continue;
+            }
+            let other = self.others.iter().find(|(known, _)| *known == name);
+            let other = other.and_then(|(_, content)| from_hex(content));
+            match references.get(&path).cloned().or(other) {
+                Some(content) => rewrite(&path, &content, mender)?,
+                None => undo(&path, mender)?,
             }
         }
         Ok(())
@@ -199,24 +241,26 @@ impl Shape {
         &self,
         refs: &Path,
         known: &BTreeMap<PathBuf, Vec<u8>>,
-        mended: &mut Vec<RefusedPath>,
+        mender: &mut Mender,
     ) -> Result<(), GitError> {
-        walk(refs, &mut |path, facts| {
-            let content = small(path, facts).unwrap_or_default();
+        for (path, kind) in below(mender, refs)? {
+            let is_file = kind == FileType::RegularFile;
+            let content = small(mender, &path)?.unwrap_or_default();
             let is_fit = is_id(&content, self.id_digits)
-                || (is_symbolic(&content) && is_fetched(path))
-                || (is_lock(path) && facts.is_file());
+                || (is_symbolic(&content) && is_fetched(&path))
+                || (is_lock(&path) && is_file);
             if is_fit {
-                return Ok(());
+                continue;
             }
-            match known.get(path) {
-                Some(content) => rewrite(path, content, mended),
-                None => remove(path, mended),
+            match known.get(&path) {
+                Some(content) => rewrite(&path, content, mender)?,
+                None => undo(&path, mender)?,
             }
-        })
+        }
+        Ok(())
     }
 
-    fn mend_packed(&self, mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
+    fn mend_packed(&self, mender: &mut Mender) -> Result<(), GitError> {
         let Some(common_dir) = self.directories()?.into_iter().next() else {
             return Ok(());
         };
@@ -225,13 +269,12 @@ impl Shape {
         let before = before
             .map(|content| content.ok_or_else(damaged))
             .transpose()?;
-        let kind = kind_of(&path)?;
-        let is_file = kind == Some(Kind::File);
-        let found = is_file.then(|| fs::read(&path).ok()).flatten();
+        let standing = mender.look(&path)?;
+        let found = mender.read(&path, PACKED_BYTES_MAX)?;
         match packed::mended(found.as_deref(), before.as_deref(), self.id_digits) {
             Some(content) if found.as_ref() == Some(&content) => Ok(()),
-            Some(content) => rewrite(&path, &content, mended),
-            None if kind.is_some() => remove(&path, mended),
+            Some(content) => rewrite(&path, &content, mender),
+            None if standing.is_some() => undo(&path, mender),
             None => Ok(()),
         }
     }
@@ -264,147 +307,99 @@ fn is_fetched(path: &Path) -> bool {
 
 /// Puts an entry of this kind back where another stands or none. What a file holds is put back by
 /// others; a directory starts empty. False: it is as it was.
-fn put_back(path: &Path, kind: &Kind, mended: &mut Vec<RefusedPath>) -> Result<bool, GitError> {
-    let found = kind_of(path)?;
+fn put_back(path: &Path, kind: &Kind, mender: &mut Mender) -> Result<bool, GitError> {
+    let found = kind_of(mender, path)?;
     if found.as_ref() == Some(kind) {
         return Ok(false);
     }
     if found.is_some() {
-        remove(path, mended)?;
+        undo(path, mender)?;
     }
-    let made = match kind {
-        Kind::Directory => fs::create_dir(path),
-        Kind::Link(target) => match path_from(target) {
-            Some(target) => symlink(target, path),
-            None => Ok(()),
-        },
-        Kind::File | Kind::Trap | Kind::Socket => Ok(()),
-    };
-    made.map_err(GitError::io("write", path))?;
+    match kind {
+        Kind::Directory => drop(mender.directory(path)?),
+        Kind::Link(target) => {
+            if let Some(target) = path_from(target) {
+                mender.link(path, &target)?;
+            }
+        }
+        Kind::File | Kind::Trap | Kind::Socket => {}
+    }
     Ok(true)
 }
 
-fn rewrite(path: &Path, content: &[u8], mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
-    if kind_of(path)? == Some(Kind::File) && fs::read(path).is_ok_and(|found| found == content) {
+fn rewrite(path: &Path, content: &[u8], mender: &mut Mender) -> Result<(), GitError> {
+    let length = content.len() as u64;
+    if mender.read(path, length)?.as_deref() == Some(content) {
         return Ok(());
     }
-    discard(path)?;
-    let parent = path.parent().unwrap_or(path);
-    fs::create_dir_all(parent).map_err(GitError::io("write", path))?;
-    disk::replace_durably(path, content)?;
-    mended.push(undone(&shown(path), "it was put back"));
+    let moved = mender.write(path, content, None)?;
+    mender.say(path, &format!("it was put back{moved}"));
     Ok(())
 }
 
-fn remove(path: &Path, mended: &mut Vec<RefusedPath>) -> Result<(), GitError> {
-    discard(path)?;
-    mended.push(undone(
-        &shown(path),
-        "it was undone: git could not have worked with it",
-    ));
+fn undo(path: &Path, mender: &mut Mender) -> Result<(), GitError> {
+    let moved = mender.take_away(path)?;
+    mender.say(path, &format!("{IN_THE_WAY}{moved}"));
     Ok(())
 }
 
-/// A path in a git directory, for people.
-fn shown(path: &Path) -> Vec<u8> {
-    let name = path.file_name().unwrap_or_default();
-    let within = path.components().rev().skip(1);
-    let within = within.take_while(|part| part.as_os_str() != ".git");
-    let mut shown: PathBuf = PathBuf::from(".git");
-    shown.extend(within.collect::<Vec<_>>().into_iter().rev());
-    shown.push(name);
-    shown.into_os_string().into_vec()
-}
-
-/// Removes whatever stands there, following nothing.
-fn discard(path: &Path) -> Result<(), GitError> {
-    let facts = match fs::symlink_metadata(path) {
-        Ok(facts) => facts,
-        Err(error) if is_absent(&error) => return Ok(()),
-        Err(error) => return Err(GitError::io("look at", path)(error)),
+fn kind_of(mender: &mut Mender, path: &Path) -> Result<Option<Kind>, GitError> {
+    let Some(standing) = mender.look(path)? else {
+        return Ok(None);
     };
-    let removed = if facts.is_dir() {
-        fs::remove_dir_all(path)
-    } else {
-        fs::remove_file(path)
-    };
-    removed.map_err(GitError::io("remove", path))
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
-}
-
-fn kind_of(path: &Path) -> Result<Option<Kind>, GitError> {
-    let facts = match fs::symlink_metadata(path) {
-        Ok(facts) => facts,
-        Err(error) if is_absent(&error) => return Ok(None),
-        Err(error) => return Err(GitError::io("look at", path)(error)),
-    };
-    Ok(Some(if facts.is_file() {
-        Kind::File
-    } else if facts.is_dir() {
-        Kind::Directory
-    } else if facts.is_symlink() {
-        let target = fs::read_link(path).map_err(GitError::io("read", path))?;
-        Kind::Link(hex(&target))
-    } else if facts.file_type().is_socket() {
-        Kind::Socket
-    } else {
-        Kind::Trap
+    Ok(Some(match standing.kind {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Socket => Kind::Socket,
+        FileType::Symlink => match mender.target(path)? {
+            Some(target) => Kind::Link(hex(&target)),
+            None => Kind::Trap,
+        },
+        _ => Kind::Trap,
     }))
 }
 
 /// The content of a file no longer than a reference.
-fn small(path: &Path, facts: &Metadata) -> Option<Vec<u8>> {
-    (facts.is_file() && facts.len() <= REFERENCE_BYTES_MAX).then(|| fs::read(path).ok())?
+fn small(mender: &mut Mender, path: &Path) -> Result<Option<Vec<u8>>, GitError> {
+    mender.read(path, REFERENCE_BYTES_MAX)
 }
 
-fn listed(directory: &Path) -> Result<Vec<PathBuf>, GitError> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(error) if is_absent(&error) => return Ok(Vec::new()),
-        Err(error) => return Err(GitError::io("read", directory)(error)),
-    };
-    entries
-        .map(|entry| Ok(entry.map_err(GitError::io("read", directory))?.path()))
-        .collect()
+/// The git directory that all work trees share, and that of this one where it is another, as they
+/// are reached without a link.
+pub(super) fn git_directories(user: &UserRepository) -> Vec<PathBuf> {
+    let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let (common_dir, git_dir) = (real(&user.common_dir), real(&user.git_dir));
+    if git_dir == common_dir {
+        return vec![common_dir];
+    }
+    vec![common_dir, git_dir]
 }
 
 /// What git reads or writes of a git directory, but for references and objects.
-fn read_by_git(directory: &Path) -> Result<Vec<PathBuf>, GitError> {
-    let mut found = listed(directory)?;
+fn read_by_git(mender: &mut Mender, directory: &Path) -> Result<Vec<PathBuf>, GitError> {
+    let paths = |found: Vec<(PathBuf, FileType)>| found.into_iter().map(|(path, _)| path);
+    let mut found: Vec<PathBuf> = paths(mender.list(directory)?).collect();
     found.extend(DEEPER.iter().map(|name| directory.join(name)));
     for folder in ["info", "objects/info"].map(|name| directory.join(name)) {
-        // Nothing is followed out of the git directory.
-        if kind_of(&folder)? == Some(Kind::Directory) {
-            found.extend(listed(&folder)?);
-        }
+        found.extend(paths(mender.list(&folder)?));
     }
     Ok(found)
 }
 
-/// Visits everything below a directory that is no directory itself; follows no link.
-fn walk(
-    directory: &Path,
-    visit: &mut dyn FnMut(&Path, &Metadata) -> Result<(), GitError>,
-) -> Result<(), GitError> {
-    for path in listed(directory)? {
-        let facts = match fs::symlink_metadata(&path) {
-            Ok(facts) => facts,
-            Err(error) if is_absent(&error) => continue,
-            Err(error) => return Err(GitError::io("look at", &path)(error)),
-        };
-        if facts.is_dir() {
-            walk(&path, visit)?;
-        } else {
-            visit(&path, &facts)?;
+/// Everything below a directory that is no directory itself; no link is followed.
+fn below(mender: &mut Mender, directory: &Path) -> Result<Vec<(PathBuf, FileType)>, GitError> {
+    let mut found = Vec::new();
+    let mut directories = vec![directory.to_path_buf()];
+    while let Some(directory) = directories.pop() {
+        for (path, kind) in mender.list(&directory)? {
+            if kind == FileType::Directory {
+                directories.push(path);
+            } else {
+                found.push((path, kind));
+            }
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 fn hex(path: &Path) -> String {

@@ -333,6 +333,6 @@ impl WorkTree {
         if stored == Some(Stamp::of(&stat)) {
             return place.remove(path.as_bytes());
         }
-        aside.take(place, path)
+        aside.take(place, path, path.clone()).map(drop)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Stat, fstat, statat};
@@ -24,7 +24,7 @@ impl WorkTree {
         store: &ObjectStore,
         tree: Oid,
         listing: &TreeListing,
-        aside: &Path,
+        aside: &[PathBuf],
     ) -> Result<(), GitError> {
         let gone = || Refusal::NotARepository(self.path.clone());
         let mut place = Place::open(&self.path)?.ok_or_else(gone)?;
@@ -65,7 +65,7 @@ impl WorkTree {
         store: &mut ObjectStore,
         tree: Oid,
         listing: &TreeListing,
-        aside: &Path,
+        aside: &[PathBuf],
     ) -> Result<(), GitError> {
         let plain = store.listing(&tree)?;
         store.use_attributes_of(&plain)?;

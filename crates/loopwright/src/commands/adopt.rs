@@ -39,10 +39,11 @@ pub struct Arguments {
 
 /// Adopts a result.
 pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
+    // First of all: what an interrupted proposal left may hide the record.
+    let project = common.project_to_drive()?;
     let record = common.read()?;
     let name = common.choose_loop(&record)?;
     drop(record);
-    let project = common.project_to_drive()?;
     let wanted = match arguments.trial {
         Some(trial) => Wanted::Trial(trial),
         None => Wanted::Branch(BranchName::new(&arguments.branch).map_err(Failure::refused)?),

@@ -59,6 +59,8 @@ impl Unknown {
 
 /// Resumes a run.
 pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Exit, Failure> {
+    // First of all: what an interrupted proposal left may hide the record.
+    let project = common.project_to_drive()?;
     let record = common.read()?;
     let name = choose(common, &record)?;
     let Some((run_id, caps)) = pinned(&record.store, &name)? else {
@@ -84,7 +86,6 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         return Ok(Exit::of_ending(ending, None));
     }
     let (spec, purpose, notices) = goes_on(&caps, left, &arguments.settings)?;
-    let project = common.project_to_drive()?;
     Drive {
         project: &project,
         spec,

@@ -29,6 +29,8 @@ pub struct Arguments {
 
 /// Tries a trial again.
 pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Exit, Failure> {
+    // First of all: what an interrupted proposal left may hide the record.
+    let project = common.project_to_drive()?;
     let record = common.read()?;
     let name = common.choose_loop(&record)?;
     let Some((_, caps)) = pinned(&record.store, &name)? else {
@@ -37,7 +39,6 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         )));
     };
     drop(record);
-    let project = common.project_to_drive()?;
     Drive {
         project: &project,
         spec: pinned_spec(&caps)?,

@@ -45,7 +45,7 @@ fn saved(rig: &Rig, words: &str, name: &str) -> String {
 }
 
 /// What git reads at its start, and would wait for.
-const TRAPS: [&str; 8] = [
+const TRAPS: [&str; 15] = [
     "HEAD",
     "config",
     "index",
@@ -54,6 +54,13 @@ const TRAPS: [&str; 8] = [
     "info/exclude",
     "commondir",
     "../.git/objects/info/alternates",
+    "refs/heads/unpacked",
+    "logs/refs/heads/main",
+    "objects/pack/pack-1.idx",
+    "worktrees/other/HEAD",
+    "modules/lib/HEAD",
+    "../.gitattributes",
+    "../new/.gitignore",
 ];
 
 #[test]
@@ -62,13 +69,19 @@ fn a_pipe_left_where_git_reads_holds_nobody_up() {
         let rig = Rig::new();
         rig.write(".git/info/exclude", "of-the-user\n");
         rig.git(&["pack-refs", "--all", "--no-prune"]);
+        rig.git(&["branch", "unpacked"]);
+        let other = linked(&rig);
         let (before, users) = (rig.git(&["rev-parse", "HEAD"]), settings(&rig));
         let propose = format!(
-            "[ $LOOPWRIGHT_TRIAL = 2 ] || {{ rm -f .git/{name}; mkfifo .git/{name}; }}; {HELD}"
+            "f=.git/{name}; [ -e $OUTSIDE/go ] || {{ mkdir -p new $(dirname $f); rm -f $f; mkfifo $f; }}; {HELD}"
         );
         interrupted(&rig, &propose);
         for look in ["status", "log", "verify", "doctor"] {
-            let mut child = rig.tool(&[look, "--loop", "a"]).spawn().unwrap();
+            let mut command = rig.tool(&[look, "--loop", "a"]);
+            if look == "doctor" {
+                command.args(["--run", "sh run.sh", "--metric", "m", "--goal", "min"]);
+            }
+            let mut child = command.spawn().unwrap();
             await_that(&format!("{look} to end with a pipe at {name}"), || {
                 child.try_wait().unwrap().is_some()
             });
@@ -77,8 +90,20 @@ fn a_pipe_left_where_git_reads_holds_nobody_up() {
         let done = resume(&rig);
         let words = words_of(&done, 0);
         assert!(
-            words.contains("undone in your checkout: .git/"),
+            words.contains("undone in your checkout: .git/")
+                || words.contains("undone of the interrupted proposal: "),
             "{name}: {words}"
+        );
+        let there = other.to_str().unwrap();
+        assert_eq!(
+            rig.git(&["-C", there, "status", "--porcelain"]),
+            "",
+            "{name}"
+        );
+        assert_eq!(
+            rig.git(&["rev-parse", "unpacked", "other"]),
+            before.repeat(2),
+            "{name}"
         );
         assert_eq!(rig.git(&["rev-parse", "HEAD~1"]), before, "{name}");
         assert_eq!(rig.git(&["status", "--porcelain"]), "", "{name}");

@@ -20,7 +20,17 @@ pub struct Rig {
     below: PathBuf,
     /// The repository is on a little disk of its own.
     on_disk: bool,
+    /// Commands are run by a user who may not do everything.
+    as_nobody: bool,
 }
+
+/// How commands are run by somebody who is not root.
+const AS_NOBODY: [&str; 4] = [
+    "setpriv",
+    "--reuid=65534",
+    "--regid=65534",
+    "--clear-groups",
+];
 
 /// A little disk, where the system lets one be mounted.
 fn mount(folder: &Path, size: &str) -> bool {
@@ -53,6 +63,22 @@ impl Rig {
             rig.furnish(run, &[]);
             rig
         })
+    }
+
+    /// One whose commands are not run by root; none where that can't be had.
+    pub fn of_nobody() -> Option<Self> {
+        let mut rig = Self::new();
+        if !rustix::process::geteuid().is_root() {
+            return Some(rig);
+        }
+        let mut given = Command::new("chown");
+        given.arg("-R").arg("65534:65534").arg(rig.folder.path());
+        let is_given = given.status().is_ok_and(|status| status.success());
+        let mut runs = Command::new(AS_NOBODY[0]);
+        runs.args(&AS_NOBODY[1..]);
+        runs.args(["test", "-x", env!("CARGO_BIN_EXE_loopwright")]);
+        rig.as_nobody = is_given && runs.status().is_ok_and(|status| status.success());
+        rig.as_nobody.then_some(rig)
     }
 
     fn furnish(&self, run: &str, files: &[(&str, &str)]) {
@@ -98,6 +124,7 @@ impl Rig {
             top,
             below: PathBuf::new(),
             on_disk: false,
+            as_nobody: false,
         }
     }
 
@@ -142,7 +169,14 @@ impl Rig {
     }
 
     pub fn command(&self, program: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program);
+        let mut command = Command::new(if self.as_nobody {
+            AS_NOBODY[0]
+        } else {
+            program
+        });
+        if self.as_nobody {
+            command.args(&AS_NOBODY[1..]).arg(program);
+        }
         let (home, config) = (self.folder.path(), self.path("gitconfig"));
         make_hermetic(&mut command, home, &config, &self.path("work"))
             .args(arguments)

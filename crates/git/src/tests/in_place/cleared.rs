@@ -236,7 +236,10 @@ fn what_a_hook_leaves_of_a_refused_commit_is_saved() {
 #[test]
 fn what_cannot_be_moved_aside_either_stops_the_run_and_stays() {
     let mut scene = Scene::new(TestRepository::new());
-    let aside = scene.repository.outside("state/aside");
+    let asides = [
+        scene.repository.outside("state/aside"),
+        scene.repository.top.join(".git/loopwright-aside"),
+    ];
     scene.begin();
     scene.repository.shell(
         &scene.repository.top,
@@ -255,7 +258,9 @@ fn what_cannot_be_moved_aside_either_stops_the_run_and_stays() {
         skip("there is no other file system here");
         return;
     };
-    std::os::unix::fs::symlink(elsewhere.path(), &aside).unwrap();
+    for aside in &asides {
+        std::os::unix::fs::symlink(elsewhere.path(), aside).unwrap();
+    }
     let before = listing(&scene.repository.top);
     let refused = scene.recover("run").unwrap_err();
     assert!(
@@ -263,8 +268,8 @@ fn what_cannot_be_moved_aside_either_stops_the_run_and_stays() {
         "{refused}"
     );
     assert_eq!(listing(&scene.repository.top), before);
-    // Once it is out of the way, the run goes on.
-    fs::remove_file(&aside).unwrap();
+    // With a folder that is not, the run goes on.
+    fs::remove_file(&asides[1]).unwrap();
     let words = scene.recover("run").unwrap().unwrap();
     expect_moved(&words, "nested/y", Some("1\n"));
 }

@@ -83,7 +83,14 @@ fn nothing_is_committed_once_the_users_own_configuration_changed() {
     environment.push(("GIT_CONFIG_GLOBAL".to_owned(), global.clone().into()));
     scene.user.set_environment_for_test(environment);
     let state = scene.repository.outside("state");
-    scene.place = InPlace::open(&state, owner("run"), &scene.user, &mut scene.store).unwrap();
+    scene.place = InPlace::open(
+        &state,
+        owner("run"),
+        &scene.user,
+        &mut scene.store,
+        UserSettings::AsTheyAre,
+    )
+    .unwrap();
     let set = |name: &str, value: &str| {
         let file = global.to_str().unwrap();
         scene

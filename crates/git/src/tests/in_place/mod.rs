@@ -12,7 +12,7 @@ use crate::test_support::{TestRepository, Unsupervised, listing};
 use crate::types::{Objects as _, Oid, RepoPath};
 use crate::{
     GitError, InPlace, InPlaceCommit, ObjectStore, Obstacle, Owner, Refusal, RefusedPath, Snapshot,
-    UserCommand, UserCommands, UserEnd, UserRepository, UserRun,
+    UserCommand, UserCommands, UserEnd, UserRepository, UserRun, UserSettings,
 };
 
 fn owner(run: &str) -> Owner {
@@ -39,7 +39,14 @@ impl Scene {
     fn new(repository: TestRepository) -> Self {
         let (user, mut store) = repository.store();
         let state = repository.outside("state");
-        let place = InPlace::open(&state, owner("run"), &user, &mut store).unwrap();
+        let place = InPlace::open(
+            &state,
+            owner("run"),
+            &user,
+            &mut store,
+            UserSettings::AsTheyAre,
+        )
+        .unwrap();
         Self {
             repository,
             user,
@@ -77,7 +84,14 @@ impl Scene {
 
     fn open_again(&mut self, run: &str) {
         let (state, user) = (self.repository.outside("state"), self.repository.discover());
-        self.place = InPlace::open(&state, owner(run), &user, &mut self.store).unwrap();
+        self.place = InPlace::open(
+            &state,
+            owner(run),
+            &user,
+            &mut self.store,
+            UserSettings::AsTheyAre,
+        )
+        .unwrap();
         self.user = user;
     }
 
@@ -222,11 +236,16 @@ fn only_a_clean_attached_idle_checkout_is_taken_over() {
     let repository = TestRepository::new();
     let (user, mut store) = repository.store();
     let state = repository.outside("state");
-    let mut refusal =
-        |user: &UserRepository| match InPlace::open(&state, owner("run"), user, &mut store) {
-            Err(GitError::Refused(refusal)) => refusal,
-            other => panic!("{other:?}"),
-        };
+    let mut refusal = |user: &UserRepository| match InPlace::open(
+        &state,
+        owner("run"),
+        user,
+        &mut store,
+        UserSettings::AsTheyAre,
+    ) {
+        Err(GitError::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    };
     repository.write("new", "1\n");
     assert!(matches!(refusal(&user), Refusal::Dirty(paths) if paths == [RepoPath::from("new")]));
     fs::remove_file(repository.top.join("new")).unwrap();

@@ -26,7 +26,7 @@ fn an_interrupted_proposal_is_cleared_away_and_nothing_in_it_is_lost() {
     assert_eq!(scene.content(&saved, "run.sh"), "/");
     assert_eq!(scene.content(&saved, "tracked.log"), "2\n");
     assert!(
-        undone[0].why.contains("what stood there is kept as"),
+        undone[0].why.contains("what stood there is now"),
         "{undone:?}"
     );
     assert_eq!(scene.recover("run").unwrap(), None);
@@ -183,7 +183,14 @@ fn of_a_work_tree_that_is_gone_the_shared_settings_are_put_back() {
     ]);
     let there = scene.repository.try_discover(&other).unwrap();
     let state = scene.repository.outside("state");
-    let mut place = InPlace::open(&state, owner("run"), &there, &mut scene.store).unwrap();
+    let mut place = InPlace::open(
+        &state,
+        owner("run"),
+        &there,
+        &mut scene.store,
+        UserSettings::AsTheyAre,
+    )
+    .unwrap();
     let before = scene.repository.fingerprint();
     place.begin(&mut scene.store, &there.head).unwrap();
     scene
