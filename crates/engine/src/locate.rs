@@ -26,6 +26,9 @@ pub struct Located {
     pub top: Option<PathBuf>,
 }
 
+/// Longest line with a path in it.
+const LINE_BYTES_MAX: u64 = 8192;
+
 /// Where the store of the project around `directory` is; the same place as [`Project::find`] says.
 pub fn locate(directory: &Path, store: Option<&Path>) -> Result<Located, EngineError> {
     let plain = plain_checkout(directory);
@@ -80,12 +83,13 @@ fn plain_checkout(directory: &Path) -> Option<(PathBuf, PathBuf)> {
         .ancestors()
         .find(|folder| folder.join(".git").exists())?;
     let dot_git = top.join(".git");
-    let git_dir = if dot_git.is_dir() {
+    let is_linked = !dot_git.is_dir();
+    let git_dir = if !is_linked {
         dot_git
     } else if !dot_git.is_file() {
         return None;
     } else {
-        let text = fs::read_to_string(&dot_git).ok()?;
+        let text = line_of(&dot_git)?;
         let named = text.strip_prefix("gitdir:")?.trim();
         fs::canonicalize(top.join(named)).ok()?
     };
@@ -93,8 +97,8 @@ fn plain_checkout(directory: &Path) -> Option<(PathBuf, PathBuf)> {
         return None;
     }
     let named = git_dir.join("commondir");
-    let common_dir = if named.is_file() {
-        let text = fs::read_to_string(named).ok()?;
+    let common_dir = if named.is_file() && is_linked {
+        let text = line_of(&named)?;
         fs::canonicalize(git_dir.join(text.trim())).ok()?
     } else if named.exists() {
         return None;
@@ -102,4 +106,10 @@ fn plain_checkout(directory: &Path) -> Option<(PathBuf, PathBuf)> {
         git_dir
     };
     Some((top.to_path_buf(), common_dir))
+}
+
+/// A file of one line.
+fn line_of(path: &Path) -> Option<String> {
+    let is_short = fs::metadata(path).is_ok_and(|facts| facts.len() <= LINE_BYTES_MAX);
+    is_short.then(|| fs::read_to_string(path).ok())?
 }

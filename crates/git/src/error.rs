@@ -13,12 +13,15 @@ pub enum TrapKind {
     Waits,
     /// Go by it to another repository.
     Elsewhere,
+    /// Read it for a very long time.
+    Huge,
 }
 
 impl TrapKind {
     fn words(self) -> &'static str {
         match self {
             Self::Waits => "is a pipe or a device, and git would wait for it for ever",
+            Self::Huge => "is far larger than any such file",
             Self::Elsewhere => "leads git to another repository, and does not belong there",
         }
     }

@@ -24,6 +24,9 @@ const READ_IN_CHECKOUT: [&str; 3] = [".gitattributes", ".gitignore", ".gitmodule
 /// Longest file that is read by hand: one line with a path in it.
 const LINE_BYTES_MAX: u64 = 8192;
 
+/// Longest file that git is let read at its start.
+const FILE_BYTES_MAX: u64 = 256 << 20;
+
 /// Where things lie, read by hand.
 struct Layout {
     top: PathBuf,
@@ -48,6 +51,22 @@ pub(crate) fn find(directory: &Path) -> Option<Trap> {
     };
     if let Some(path) = layout.astray {
         return Some(trap(path, TrapKind::Elsewhere));
+    }
+    let (git_dir, common_dir) = (&layout.git_dir, &layout.common_dir);
+    let head = git_dir.join("HEAD");
+    let branch = path_in(&head, b"ref:").map(|name| (common_dir.join(name), LINE_BYTES_MAX));
+    let sizes = [
+        (head, LINE_BYTES_MAX),
+        (common_dir.join("config"), FILE_BYTES_MAX),
+        (common_dir.join("packed-refs"), FILE_BYTES_MAX),
+    ];
+    let is_huge = |path: &Path, bytes_max: u64| {
+        fs::metadata(path).is_ok_and(|facts| facts.is_file() && facts.len() > bytes_max)
+    };
+    for (path, bytes_max) in sizes.into_iter().chain(branch) {
+        if is_huge(&path, bytes_max) {
+            return Some(trap(path, TrapKind::Huge));
+        }
     }
     let mut directories = vec![&layout.common_dir];
     if layout.git_dir != layout.common_dir {

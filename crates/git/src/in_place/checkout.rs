@@ -10,10 +10,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::{Owner, undone};
 use crate::error::{GitError, MovedInPlace, Refusal};
+use crate::git::Git;
 use crate::store::{CommitSpec, ObjectStore, Person};
 use crate::types::{Oid, TreeListing};
 use crate::user::UserRepository;
 use crate::worktree::{RefusedPath, Stamp, WorkTree};
+
+/// Below which commits are kept that our store can't hold.
+const PUT_BACK: &str = "refs/loopwright/put-back/";
 
 /// What becomes of strays that can't be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,21 +88,80 @@ impl Checkout {
         Ok(vec![undone(self.user.top.as_os_str().as_bytes(), &why)])
     }
 
+    /// Keeps a commit alive that is to be taken off its branch: it may be the user's as well as the
+    /// proposal's. Says how to have it, to be put behind its id; nothing where it is the loop's.
+    pub(super) fn keep_commit(
+        &self,
+        store: &mut ObjectStore,
+        commit: Oid,
+    ) -> Result<String, GitError> {
+        let git = self.user.hermetic();
+        let (hex, at) = (commit.to_hex(), self.at.to_hex());
+        let is_old = git.output(["merge-base", "--is-ancestor", &hex, &at], b"")?;
+        if is_old.status.success() {
+            return Ok(String::new());
+        }
+        let place = store.dir().display().to_string();
+        let later = |kept: &Oid| {
+            format!(
+                "to have it: git branch NAME {hex} (or, once git has collected it there: \
+                 git fetch {place} {kept}:NAME)"
+            )
+        };
+        match store.import_new(&git, &commit, &self.at) {
+            Ok(()) => {
+                self.link(store, commit)?;
+                return Ok(format!(", which is kept; {}", later(&commit)));
+            }
+            // It stands on what our store has not, or git takes something in it for harmful.
+            Err(GitError::Command { .. } | GitError::ObjectsRefused { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        match self.keep_content(store, &git, &hex) {
+            Ok(kept) => Ok(format!(
+                ", whose content is kept as {kept}; {}",
+                later(&kept)
+            )),
+            Err(GitError::Command { .. } | GitError::ObjectsRefused { .. }) => {
+                let name = format!("{PUT_BACK}{hex}");
+                git.run(["update-ref", &name, &hex])?;
+                Ok(format!(
+                    ", which is kept as {name}; to have it: git branch NAME {hex}"
+                ))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A commit of ours with what somebody's holds.
+    fn keep_content(&self, store: &mut ObjectStore, git: &Git, hex: &str) -> Result<Oid, GitError> {
+        let tree = git.resolve(&format!("{hex}^{{tree}}"))?;
+        let tree = tree.ok_or_else(|| GitError::unexpected("a commit without a tree"))?;
+        let known = store.read_commit(&self.at)?.tree;
+        store.import_new(git, &tree, &known)?;
+        let words = git.text(["log", "-1", "--format=%B", hex])?;
+        self.keep(store, tree, &format!("{words}\n\nThis was commit {hex}\n"))
+    }
+
     /// A commit of a tree on the run's keep-alive chain.
     fn keep(&self, store: &mut ObjectStore, tree: Oid, message: &str) -> Result<Oid, GitError> {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let time_s = since.map_or(0, |since| since.as_secs().cast_signed());
         let commit = store.commit(&CommitSpec {
             tree,
             parents: &[self.at],
             author: &Person::loopwright(),
-            time_s,
+            time_s: now_s(),
             message,
         })?;
+        self.link(store, commit)?;
+        Ok(commit)
+    }
+
+    /// Hangs a commit on that chain.
+    fn link(&self, store: &mut ObjectStore, commit: Oid) -> Result<(), GitError> {
         let run = &self.owner.run;
         let previous = store.chain_head(run)?;
-        store.append_to_chain(run, previous, commit, time_s)?;
-        Ok(commit)
+        store.append_to_chain(run, previous, commit, now_s())?;
+        Ok(())
     }
 
     /// Work tree and index at a tree; HEAD stays. What is not stored and has to give way is moved aside.
@@ -122,6 +185,11 @@ impl Checkout {
         let tree = store.read_commit(&self.at)?.tree;
         self.bring_to(store, tree)
     }
+}
+
+fn now_s() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs().cast_signed())
 }
 
 pub(super) fn index_stamp(user: &UserRepository) -> Option<Stamp> {

@@ -29,6 +29,9 @@ const OBEYED: &[&str] = &[
     "shallow",
 ];
 
+/// Longest file that is read for a path in it.
+pub(super) const NAME_BYTES_MAX: u64 = 8192;
+
 /// Largest file that is held.
 pub(super) const HELD_BYTES_MAX: u64 = 64 << 20;
 
@@ -235,10 +238,10 @@ impl Places {
             }
         }
         let mut directories = vec![common_dir.join("hooks")];
-        for module in module_directories(user, listing) {
+        for module in module_directories(user, listing, mender)? {
             let head = module.join("HEAD");
             // A submodule's HEAD is mostly a commit; where it is a branch, that counts too.
-            if let Some(text) = mender.read(&head, HELD_BYTES_MAX)?
+            if let Some(text) = mender.read(&head, NAME_BYTES_MAX)?
                 && let Some(branch) = text.trim_ascii_end().strip_prefix(b"ref: ")
             {
                 singles.push(module.join(std::ffi::OsStr::from_bytes(branch)));
@@ -307,17 +310,25 @@ fn hooks_of(user: &UserRepository) -> Result<PathBuf, GitError> {
 }
 
 /// The git directories of initialised submodules.
-fn module_directories(user: &UserRepository, listing: &TreeListing) -> Vec<PathBuf> {
-    listing
+fn module_directories(
+    user: &UserRepository,
+    listing: &TreeListing,
+    mender: &mut Mender,
+) -> Result<Vec<PathBuf>, GitError> {
+    let mut found = Vec::new();
+    for (path, _) in listing
         .iter()
         .filter(|(_, (mode, _))| *mode == Mode::Submodule)
-        .filter_map(|(path, _)| {
-            let place = path.to_path(&user.top);
-            let text = fs::read_to_string(place.join(".git")).ok()?;
-            let directory = place.join(text.trim_end().strip_prefix("gitdir: ")?);
-            fs::canonicalize(directory).ok()
-        })
-        .collect()
+    {
+        let place = path.to_path(&user.top);
+        let named = mender.read(&place.join(".git"), NAME_BYTES_MAX)?;
+        let named = named.unwrap_or_default();
+        if let Some(named) = named.strip_prefix(b"gitdir: ") {
+            let directory = place.join(std::ffi::OsStr::from_bytes(named.trim_ascii_end()));
+            found.extend(fs::canonicalize(directory));
+        }
+    }
+    Ok(found)
 }
 
 /// What stands at a path, to be put back.

@@ -9,17 +9,23 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::guard::real;
+use super::guard::{NAME_BYTES_MAX, real};
 use super::mender::Mender;
 use super::shape::{Shape, git_directories};
 use crate::error::{GitError, Refusal};
 use crate::user::UserRepository;
 
-/// How long a git at work is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a git at work is waited for; in tests of this crate, which hold locks on purpose, shorter.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 10_000 });
 
-/// Longest file that is read for a path in it.
-const NAME_BYTES_MAX: u64 = 8192;
+/// Commands of git that run for long and lock nothing.
+const HARMLESS: [&[u8]; 5] = [
+    b"cat-file",
+    b"check-attr",
+    b"check-ignore",
+    b"credential-cache--daemon",
+    b"fsmonitor--daemon",
+];
 
 /// How long between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -108,9 +114,6 @@ impl Workplace<'_> {
     /// Whether a process works in one of the folders. Where that can't be told, it may if it is of
     /// the user who made the lock.
     fn may_be_in(&self, process: &Path, owner: Option<u32>) -> bool {
-        if parent_of(process) == Some(std::process::id()) {
-            return false;
-        }
         let at = match fs::read_link(process.join("cwd")) {
             Ok(at) => at,
             Err(error) => {
@@ -129,7 +132,12 @@ impl Workplace<'_> {
 
 fn is_git(process: &Path) -> bool {
     let name = fs::read(process.join("comm")).unwrap_or_default();
-    name.starts_with(b"git")
+    if !name.starts_with(b"git") {
+        return false;
+    }
+    let words = fs::read(process.join("cmdline")).unwrap_or_default();
+    let mut words = words.split(|byte| *byte == 0);
+    !words.any(|word| HARMLESS.contains(&word))
 }
 
 fn has_open(process: &Path, lock: &Path) -> bool {
@@ -144,14 +152,6 @@ fn git_dir_of(process: &Path) -> Option<PathBuf> {
     let mut entries = environment.split(|byte| *byte == 0);
     let named = entries.find_map(|entry| entry.strip_prefix(b"GIT_DIR="))?;
     Some(PathBuf::from(OsStr::from_bytes(named)))
-}
-
-fn parent_of(process: &Path) -> Option<u32> {
-    let stat = fs::read(process.join("stat")).ok()?;
-    // The name before it may hold anything.
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
-    rest.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn is_older_than_boot(path: &Path) -> bool {

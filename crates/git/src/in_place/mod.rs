@@ -266,7 +266,14 @@ impl InPlace {
         clear_leftovers(user, &mut mender)?;
         undone.extend(mender.said());
         let agent_head = self.agent_head()?;
-        undone.extend(self.references.put_back(&self.checkout.user)?);
+        let checkout = &self.checkout;
+        let mut keep = |commit| checkout.keep_commit(store, commit);
+        if let Some(head) = agent_head.as_ref().filter(|head| head.branch.is_none()) {
+            let kept = keep(head.oid)?;
+            let words = format!("it was on no branch, at {}{kept}", head.oid);
+            undone.push(self::undone(b"HEAD", &words));
+        }
+        undone.extend(self.references.put_back(&checkout.user, &mut keep)?);
         Ok((undone, agent_head))
     }
 

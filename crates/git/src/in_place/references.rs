@@ -7,8 +7,9 @@
 //! named, except that a branch or tag that is gone is made again, which loses nobody anything.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use super::undone;
 use crate::branch::{PREFIX, checked_out};
@@ -18,13 +19,16 @@ use crate::types::Oid;
 use crate::user::UserRepository;
 use crate::worktree::RefusedPath;
 
+/// How much of what was added to HEAD's log is read.
+const NEWS_BYTES_MAX: u64 = 16 << 20;
+
 /// Where HEAD and all references were before a proposal.
 #[derive(Debug)]
 pub(super) struct References {
     head: String,
     known: BTreeMap<String, Oid>,
     /// How long HEAD's log was.
-    log_bytes: usize,
+    log_bytes: u64,
 }
 
 /// A reference as it was and as it is.
@@ -39,12 +43,17 @@ impl References {
         Ok(Self {
             head: head.to_owned(),
             known: read(user)?,
-            log_bytes: log(user).len(),
+            log_bytes: fs::metadata(log_of(user)).map_or(0, |facts| facts.len()),
         })
     }
 
-    /// Undoes what a proposal did to HEAD and branches; says what that was, and what was left.
-    pub(super) fn put_back(&self, user: &UserRepository) -> Result<Vec<RefusedPath>, GitError> {
+    /// Undoes what a proposal did to HEAD and branches; says what that was, and what was left. A
+    /// commit that a branch is taken off goes to `keep` first, which says in words how to have it.
+    pub(super) fn put_back(
+        &self,
+        user: &UserRepository,
+        keep: &mut dyn FnMut(Oid) -> Result<String, GitError>,
+    ) -> Result<Vec<RefusedPath>, GitError> {
         let trail = Trail::since(user, self.log_bytes)?;
         // First of all: with a HEAD that is damaged git would see no repository, and a branch that
         // is checked out can't be deleted under it.
@@ -72,7 +81,8 @@ impl References {
             let may_go = trail.shows(&moved) || self.is_in_the_way(&moved);
             let may_move = is_ours || (is_free && may_go);
             let words = if may_move || moved.now.is_none() {
-                put_back(user, &moved, is_ours)?
+                let kept = moved.now.map(&mut *keep).transpose()?;
+                put_back(user, &moved, is_ours, &kept.unwrap_or_default())?
             } else {
                 left_alone(&moved)
             };
@@ -97,7 +107,12 @@ fn is_never_ours(name: &str) -> bool {
     name.starts_with("refs/remotes/") || name.starts_with(PREFIX)
 }
 
-fn put_back(user: &UserRepository, moved: &Moved<'_>, must: bool) -> Result<String, GitError> {
+fn put_back(
+    user: &UserRepository,
+    moved: &Moved<'_>,
+    must: bool,
+    kept: &str,
+) -> Result<String, GitError> {
     if let Err(error) = move_reference(user, moved.name, moved.before, moved.now) {
         if must {
             return Err(error);
@@ -105,9 +120,12 @@ fn put_back(user: &UserRepository, moved: &Moved<'_>, must: bool) -> Result<Stri
         return Ok(left_alone(moved));
     }
     Ok(match (moved.before, moved.now) {
-        (Some(_), Some(now)) => format!("it was put back; it was moved to {now}"),
+        (Some(_), Some(now)) => format!("it was put back; it was moved to {now}{kept}"),
         (Some(_), None) => "it was put back; it was gone".to_owned(),
-        (None, now) => format!("it was removed again; it pointed at {}", or_nothing(now)),
+        (None, now) => format!(
+            "it was removed again; it pointed at {}{kept}",
+            or_nothing(now)
+        ),
     })
 }
 
@@ -157,7 +175,7 @@ struct Trail {
 }
 
 impl Trail {
-    fn since(user: &UserRepository, log_bytes: usize) -> Result<Self, GitError> {
+    fn since(user: &UserRepository, log_bytes: u64) -> Result<Self, GitError> {
         let git = user.hermetic();
         let mut trail = Self {
             branches: BTreeSet::new(),
@@ -169,10 +187,7 @@ impl Trail {
             trail.branches.insert(on);
             trail.commits.extend(git.resolve("HEAD^{commit}")?);
         }
-        let log = log(user);
-        // A log that was cut shows nothing.
-        let news = log.get(log_bytes..).unwrap_or_default();
-        for line in String::from_utf8_lossy(news).lines() {
+        for line in String::from_utf8_lossy(&news(user, log_bytes)).lines() {
             trail.add(line);
         }
         Ok(trail)
@@ -200,16 +215,31 @@ impl Trail {
     }
 }
 
-fn log(user: &UserRepository) -> Vec<u8> {
-    // Without a log nothing can be shown, and nothing is put back.
-    fs::read(user.git_dir.join("logs/HEAD")).unwrap_or_default()
+fn log_of(user: &UserRepository) -> PathBuf {
+    user.git_dir.join("logs/HEAD")
+}
+
+/// What was added to HEAD's log. Without a log, and in one that was cut, nothing can be shown, and
+/// nothing is put back.
+fn news(user: &UserRepository, log_bytes: u64) -> Vec<u8> {
+    let mut news = Vec::new();
+    // The shape has seen to it that it is a file, if anything.
+    let read = File::open(log_of(user)).and_then(|mut file| {
+        file.seek(SeekFrom::Start(log_bytes))?;
+        file.take(NEWS_BYTES_MAX).read_to_end(&mut news)
+    });
+    match read {
+        Ok(_) => news,
+        Err(_) => Vec::new(),
+    }
 }
 
 /// Points HEAD at a branch by writing the file: git would not work with a HEAD that is damaged.
 pub(super) fn point_head(git_dir: &Path, reference: &str) -> Result<(), GitError> {
     let path = git_dir.join("HEAD");
     let line = format!("ref: {reference}\n");
-    if fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_file())
+    let length = line.len() as u64;
+    if fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_file() && facts.len() == length)
         && fs::read_to_string(&path).is_ok_and(|text| text == line)
     {
         return Ok(());

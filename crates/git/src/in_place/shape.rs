@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
-use super::mender::Mender;
+use super::mender::{Mender, Standing};
 use super::modes::Modes;
 use super::packed;
 use super::saved::{from_hex, path_from, to_hex};
@@ -220,6 +220,15 @@ impl Shape {
             }
         }
         found.extend(traps::in_git_directory(directory));
+        let small = OF_WORKTREE.map(|name| directory.join(name)).into_iter();
+        let others = self.others.iter().filter_map(|(path, _)| path_from(path));
+        for path in small.chain(others) {
+            let is_huge = |it: Standing| it.bytes > REFERENCE_BYTES_MAX;
+            if mender.look(&path)?.is_some_and(is_huge) {
+                undo(&path, mender)?;
+                found.push(path);
+            }
+        }
         for path in found {
             let name = hex(&path);
             if self.entries.iter().any(|(known, _)| *known == name) {
@@ -229,7 +238,8 @@ impl Shape {
             let other = other.and_then(|(_, content)| from_hex(content));
             match references.get(&path).cloned().or(other) {
                 Some(content) => rewrite(&path, &content, mender)?,
-                None => undo(&path, mender)?,
+                None if mender.look(&path)?.is_some() => undo(&path, mender)?,
+                None => {}
             }
         }
         Ok(())

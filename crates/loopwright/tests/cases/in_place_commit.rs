@@ -71,3 +71,61 @@ fn a_hook_that_the_proposal_set_up_for_all_repositories_does_not_run() {
     rig.git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
     assert!(rig.path("ran").exists());
 }
+
+/// A run whose first proposal sets up a hook for all repositories and is killed, with its engine, at
+/// once or while its candidate is measured.
+fn killed_after_setting_up_a_hook(in_measurement: bool) -> Rig {
+    let waits = "touch \"$OUTSIDE/begun\"; while [ ! -e \"$OUTSIDE/go\" ]; do sleep 0.02; done";
+    let run = format!("[ \"$(cat x)\" = 10 ] || {{ {waits}; }}; echo \"m=$(cat x)\"\n");
+    let rig = Rig::with(
+        if in_measurement {
+            &run
+        } else {
+            "echo \"m=$(cat x)\"\n"
+        },
+        &[],
+    );
+    hook(&rig.path("hooks"), "touch \"$OUTSIDE/ran\"");
+    let waits = if in_measurement { ":" } else { waits };
+    let propose = format!(
+        "[ -e \"$OUTSIDE/go\" ] || git config --global core.hooksPath \"$OUTSIDE/hooks\"; {waits}
+         echo $(($(cat x) - 1)) > x"
+    );
+    let child = rig.start(&rig.repository(), "a", &propose, &["--in-place"]);
+    rig.await_file("begun");
+    rig.kill(child);
+    rig.touch("go");
+    rig
+}
+
+#[test]
+fn settings_that_a_killed_proposal_changed_are_not_obeyed_until_a_person_starts_again() {
+    for in_measurement in [false, true] {
+        let rig = killed_after_setting_up_a_hook(in_measurement);
+        let rig = &rig;
+        let done = rig.loopwright_in(&rig.repository(), &["resume", "--loop", "a"]);
+        let words = words_of(&done, 0);
+        let changed = "gitconfig changed since this run was started";
+        assert!(words.contains(changed), "{words}");
+        assert!(!rig.path("ran").exists(), "the hook ran");
+        let shown = rig.loopwright(&["show", "1", "--loop", "a"]);
+        assert!(shown.contains(changed), "{shown}");
+        assert_eq!(rig.git(&["show", "main:x"]), "10\n");
+        // Who goes on with that run goes on so.
+        let done = rig.loopwright_in(
+            &rig.repository(),
+            &["resume", "--loop", "a", "--trials", "1"],
+        );
+        assert!(words_of(&done, 0).contains(changed));
+        assert!(!rig.path("ran").exists(), "the hook ran");
+        // Who starts one is told, and has it so.
+        let child = rig.start(&rig.repository(), "a", "echo 4 > x", &["--in-place"]);
+        let words = words_of(&child.wait_with_output().unwrap(), 0);
+        assert!(
+            words.contains("gitconfig changed since a run was started here last"),
+            "{words}"
+        );
+        assert_eq!(rig.git(&["show", "main:x"]), "4\n");
+        assert!(rig.path("ran").exists());
+    }
+}

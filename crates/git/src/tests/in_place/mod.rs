@@ -2,6 +2,7 @@
 
 mod cleared;
 mod commit;
+mod guarded;
 mod recovery;
 
 use std::fs;
@@ -342,6 +343,52 @@ fn references_of_others_are_left_alone() {
         scene.repository.git_in(&other, ["status", "--porcelain"]),
         ""
     );
+}
+
+#[test]
+fn a_commit_that_is_taken_off_its_branch_is_kept_and_named() {
+    let repository = TestRepository::new();
+    // A branch with a history that the loop's store knows nothing of.
+    repository.git(["checkout", "-q", "--orphan", "apart"]);
+    repository.write("x", "apart\n");
+    repository.commit_all("apart");
+    repository.git(["checkout", "-q", "main"]);
+    let mut scene = Scene::new(repository);
+    for (before, commit, name) in [
+        ("", "", "refs/heads/main"),
+        ("", "--amend", "refs/heads/main"),
+        ("git checkout -q --detach", "", "HEAD"),
+        ("git checkout -qb side", "", "refs/heads/side"),
+        ("git checkout -q apart", "", "refs/heads/apart"),
+    ] {
+        let script = format!("{before}\necho mine > x; git commit -qam mine {commit}");
+        scene.begin();
+        scene.repository.shell(&scene.repository.top, &script);
+        let mine = scene.repository.git(["rev-parse", "HEAD"]);
+        let snapshot = scene.place.snapshot(&mut scene.store).unwrap();
+        let main = scene.repository.git(["rev-parse", "main"]);
+        assert_eq!(main, scene.user.head.to_hex());
+        let mut undone = snapshot.undone.iter();
+        let words = undone.find(|it| it.path == RepoPath::from(name));
+        let words = &words.expect(&script).why;
+        assert!(words.contains(&mine), "{script}: {words}");
+        // When git has collected what nothing names, it is still to be had.
+        let expire = ["reflog", "expire", "--expire=now", "--all"];
+        scene.repository.git(expire);
+        scene.repository.git(["gc", "-q", "--prune=now"]);
+        let (_, rest) = words.split_once("git fetch ").expect(words);
+        let wanted = rest
+            .trim_end_matches(')')
+            .replace("NAME", "refs/heads/back");
+        let (store, wanted) = wanted.split_once(' ').unwrap();
+        scene.repository.git(["fetch", "-q", store, wanted]);
+        assert_eq!(scene.repository.git(["show", "back:x"]), "mine", "{script}");
+        let said = scene.repository.git(["log", "-1", "--format=%B", "back"]);
+        assert!(said.starts_with("mine"), "{script}: {said}");
+        scene.repository.git(["branch", "-qD", "back"]);
+        scene.repository.git(["fsck"]);
+        scene.open_again("run");
+    }
 }
 
 #[test]
