@@ -4,33 +4,28 @@
 //! ever written or deleted outside, whatever was replaced by a link. Directories that were made
 //! unreadable are opened up first: they are ours.
 
+mod away;
+mod handles;
+
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode as Bits, OFlags, RawDir, RawMode, RenameFlags, SeekFrom, Stat,
-    chmod, mkdirat, openat, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Mode as Bits, OFlags, RawMode, Stat, mkdirat, openat, readlinkat,
+    statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
 use crate::error::GitError;
 use crate::types::{Mode, RepoPath};
-
-/// Below this depth a tree that is being removed is flattened instead of entered.
-const DEEPEST: usize = 64;
-
-/// How much of a directory is read at once.
-const NAMES_BYTES: usize = 8192;
-
-const DIRECTORY: OFlags = OFlags::RDONLY
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+use away::move_name;
+pub(crate) use away::remove;
+pub(crate) use handles::{Name, names, open_directory, open_file};
+use handles::{path_handle, set_mode};
 
 /// A directory everything happens below.
 #[derive(Debug)]
@@ -307,57 +302,10 @@ impl Place {
     }
 }
 
-/// Opens a directory without following a link; opens it up if it was made inaccessible.
-pub(crate) fn open_directory(at: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
-    match openat(at, name, DIRECTORY, Bits::empty()) {
-        Err(Errno::ACCESS) => {
-            let handle = path_handle(at, name)?;
-            set_mode(handle.as_fd(), 0o700)?;
-            openat(at, name, DIRECTORY, Bits::empty())
-        }
-        other => other,
-    }
-}
-
-/// A handle that needs no permission on the directory itself.
-fn path_handle(at: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(at, name, flags, Bits::empty())
-}
-
-fn set_mode(handle: BorrowedFd<'_>, mode: RawMode) -> Result<(), Errno> {
-    // A path handle takes no fchmod; its name under /proc does.
-    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    chmod(path, Bits::from_raw_mode(mode & 0o7777))
-}
-
 fn make_directory(at: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
     remove(at, name)?;
     mkdirat(at, name, Bits::from_raw_mode(0o777))?;
     open_directory(at, name)
-}
-
-/// Opens a plain file for reading, never waiting for a pipe's other end.
-pub(crate) fn open_file(at: BorrowedFd<'_>, name: &[u8]) -> Result<Option<File>, Errno> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = match openat(at, name, flags, Bits::empty()) {
-        Err(Errno::ACCESS) => {
-            let path_only = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            let handle = openat(at, name, path_only, Bits::empty())?;
-            set_mode(handle.as_fd(), 0o600)?;
-            openat(at, name, flags, Bits::empty())
-        }
-        other => other,
-    };
-    match opened {
-        Ok(file) => Ok(is_regular(&rustix::fs::fstat(&file)?).then(|| File::from(file))),
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn is_regular(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
 /// Puts something new at a name, and takes away what stood there.
@@ -385,145 +333,4 @@ fn write_new(
     file.write_all(content)
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     rustix::fs::fstat(&file)
-}
-
-/// A name in a directory and what it stands for.
-pub(crate) type Name = (Box<[u8]>, FileType);
-
-/// The names in a directory with their types, in no order.
-pub(crate) fn names(at: BorrowedFd<'_>) -> Result<Vec<Name>, Errno> {
-    let mut found = Vec::new();
-    // The handle itself is read, from its beginning, and not a copy: these are many small directories.
-    rustix::fs::seek(at, SeekFrom::Start(0))?;
-    let mut room = [MaybeUninit::uninit(); NAMES_BYTES];
-    let mut entries = RawDir::new(at, &mut room);
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name == b"." || name == b".." {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            FileType::Unknown => match statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                Err(Errno::NOENT) => continue,
-                Err(error) => return Err(error),
-            },
-            kind => kind,
-        };
-        found.push((name.into(), kind));
-    }
-    Ok(found)
-}
-
-/// Gives something another name on the same file system, and replaces nothing by that.
-fn move_name(
-    at: BorrowedFd<'_>,
-    name: &[u8],
-    there: BorrowedFd<'_>,
-    new_name: &[u8],
-) -> Result<bool, Errno> {
-    let stat = match statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) => stat,
-        Err(Errno::NOENT) => return Ok(false),
-        Err(error) => return Err(error),
-    };
-    let rename = || match renameat_with(at, name, there, new_name, RenameFlags::NOREPLACE) {
-        Err(Errno::INVAL | Errno::NOSYS) => {
-            match statat(there, new_name, AtFlags::SYMLINK_NOFOLLOW) {
-                Err(Errno::NOENT) => renameat(at, name, there, new_name),
-                Ok(_) => Err(Errno::EXIST),
-                Err(error) => Err(error),
-            }
-        }
-        other => other,
-    };
-    match rename() {
-        Err(Errno::ACCESS) => {}
-        other => return other.map(|()| true),
-    }
-    // Directories that were closed are opened up meanwhile: the one it is in, and itself, whose
-    // parent changes.
-    let above = rustix::fs::fstat(at)?.st_mode;
-    set_mode(at, above | 0o700)?;
-    let moved = if FileType::from_raw_mode(stat.st_mode) == FileType::Directory {
-        let handle = path_handle(at, name)?;
-        set_mode(handle.as_fd(), stat.st_mode | 0o700)?;
-        let moved = rename();
-        set_mode(handle.as_fd(), stat.st_mode)?;
-        moved
-    } else {
-        rename()
-    };
-    set_mode(at, above)?;
-    moved.map(|()| true)
-}
-
-/// Removes whatever has this name, whole, however deep and however closed it is.
-pub(crate) fn remove(at: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
-    match unlinkat(at, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT | Errno::NOTDIR) => return Ok(()),
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(Errno::ACCESS) => {
-            set_mode(at, 0o700)?;
-            match unlinkat(at, name, AtFlags::empty()) {
-                Ok(()) => return Ok(()),
-                Err(Errno::ISDIR | Errno::PERM) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(error) => return Err(error),
-    }
-    let top = open_directory(at, name)?;
-    let mut moved = 0;
-    loop {
-        let before = moved;
-        empty(top.as_fd(), top.as_fd(), 0, &mut moved)?;
-        match unlinkat(at, name, AtFlags::REMOVEDIR) {
-            // Something deep was moved up to the top: once more.
-            Err(Errno::NOTEMPTY | Errno::EXIST) if moved > before => {}
-            Err(Errno::ACCESS) => set_mode(at, 0o700)?,
-            other => return other,
-        }
-    }
-}
-
-fn empty(
-    top: BorrowedFd<'_>,
-    at: BorrowedFd<'_>,
-    depth: usize,
-    moved: &mut u64,
-) -> Result<(), Errno> {
-    for (name, kind) in names(at)? {
-        if kind != FileType::Directory {
-            match unlinkat(at, &*name, AtFlags::empty()) {
-                Err(Errno::ACCESS) => {
-                    set_mode(at, 0o700)?;
-                    unlinkat(at, &*name, AtFlags::empty())?;
-                }
-                other => other?,
-            }
-            continue;
-        }
-        let child = open_directory(at, &name)?;
-        if depth >= DEEPEST {
-            set_mode(child.as_fd(), 0o700)?;
-            *moved += 1;
-            let unique = format!(".moved-{}-{moved}", std::process::id());
-            match renameat(at, &*name, top, unique) {
-                Err(Errno::ACCESS) => set_mode(at, 0o700)?,
-                other => other?,
-            }
-            continue;
-        }
-        empty(top, child.as_fd(), depth + 1, moved)?;
-        match unlinkat(at, &*name, AtFlags::REMOVEDIR) {
-            Err(Errno::ACCESS) => {
-                set_mode(at, 0o700)?;
-                unlinkat(at, &*name, AtFlags::REMOVEDIR)?;
-            }
-            other => other?,
-        }
-    }
-    Ok(())
 }
