@@ -5,6 +5,7 @@
 //! Rules are versioned policies: an old version stays when a new one comes, because recorded
 //! decisions must come out the same in every later release.
 
+pub mod keep;
 mod threshold;
 
 use serde::{Deserialize, Serialize};
@@ -78,12 +79,15 @@ pub enum Want {
 }
 
 /// What a rule says about a candidate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Verdict {
     /// Whether it helps.
     pub better: bool,
     /// The value that stands for the candidate.
     pub value: Real,
+    /// The incumbent's value that it stood against.
+    pub against: Real,
     /// Why, in words.
     pub why: String,
 }

@@ -1,0 +1,1 @@
+//! How often the rule errs, in worlds of noise.
