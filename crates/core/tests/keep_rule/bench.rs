@@ -86,7 +86,11 @@ impl Bench {
 
     /// Several readings; how the last one ended.
     pub fn feed_all(&mut self, values: &[f64]) -> Option<bool> {
-        values.iter().map(|value| self.feed(*value)).last().flatten()
+        values
+            .iter()
+            .map(|value| self.feed(*value))
+            .last()
+            .flatten()
     }
 
     /// A failed run of the arm that is wanted.
@@ -112,9 +116,17 @@ impl Bench {
     fn write_and_read(&mut self) {
         let all = (&self.purse, &self.standing, &self.case);
         let text = serde_json::to_string(&all).unwrap();
-        assert!(text.len() < STATE_BYTES_MAX, "a state of {} bytes", text.len());
+        assert!(
+            text.len() < STATE_BYTES_MAX,
+            "a state of {} bytes",
+            text.len()
+        );
         let back: (Purse, Standing, Option<Case>) = serde_json::from_str(&text).unwrap();
-        assert_eq!((&back.0, &back.1, &back.2), all, "what was read back differs");
+        assert_eq!(
+            (&back.0, &back.1, &back.2),
+            all,
+            "what was read back differs"
+        );
         (self.purse, self.standing, self.case) = back;
     }
 

@@ -14,15 +14,13 @@ pub struct Dice(u64);
 
 impl Dice {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(1))
+        // Mixed, or the throws of one seed would be those of the one before it, less the first.
+        Self(mixed(seed))
     }
 
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        mixed(self.0)
     }
 
     /// From 0 up to 1.
@@ -38,6 +36,12 @@ impl Dice {
     pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[(self.bits() % from.len() as u64) as usize]
     }
+}
+
+fn mixed(z: u64) -> u64 {
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 /// The shape of one run's noise, of standard deviation 1 or so.

@@ -207,7 +207,14 @@ impl Case {
             bar: self.rule.first_bar(),
         };
         if !passes {
-            return self.over(false, reading, reference.value(), screened.lost(), None, false);
+            return self.over(
+                false,
+                reading,
+                reference.value(),
+                screened.lost(),
+                None,
+                false,
+            );
         }
         if exact || standing.repeats(self.rule.identical()) {
             let stands = Standpoint {

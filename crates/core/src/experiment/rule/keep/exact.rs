@@ -55,7 +55,8 @@ impl Exact for [f64; 3] {
 
 pub(super) fn serialize<T: Exact, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
     let written = value.write();
-    let written = written.ok_or_else(|| ser::Error::custom("a number of the rule is not finite"))?;
+    let written =
+        written.ok_or_else(|| ser::Error::custom("a number of the rule is not finite"))?;
     written.serialize(to)
 }
 

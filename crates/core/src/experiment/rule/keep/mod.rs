@@ -10,6 +10,7 @@
 //! candidate. `docs/decisions/0014-keep-rule.md` says why, and what it can't do.
 
 mod case;
+mod closing;
 mod duel;
 mod exact;
 mod grain;
@@ -23,6 +24,7 @@ mod statistics;
 mod words;
 
 pub use case::{Case, Failed};
+pub use closing::{Claim, Closing, Side};
 pub use purse::Purse;
 pub use scale::{Scale, Unjudged};
 pub use settings::{Keep, KnownNoise};

@@ -90,14 +90,19 @@ pub enum KnownNoise {
 impl KnownNoise {
     /// What readings of one tree say.
     pub fn of(readings: &[Real], scale: Scale) -> Result<Self, Unjudged> {
-        let judged: Result<Vec<f64>, _> =
-            readings.iter().map(|reading| scale.judged(*reading)).collect();
+        let judged: Result<Vec<f64>, _> = readings
+            .iter()
+            .map(|reading| scale.judged(*reading))
+            .collect();
         let judged = judged?;
         let Some(first) = judged.first() else {
             return Ok(Self::Auto);
         };
         let mean = judged.iter().sum::<f64>() / judged.len() as f64;
-        let squares = judged.iter().map(|one| (one - mean) * (one - mean)).sum::<f64>();
+        let squares = judged
+            .iter()
+            .map(|one| (one - mean) * (one - mean))
+            .sum::<f64>();
         Ok(Self::Readings {
             count: judged.len() as u32,
             squares: Real::new(squares).map_err(|_| Unjudged::TooLarge)?,

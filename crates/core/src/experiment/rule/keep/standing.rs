@@ -166,7 +166,10 @@ mod tests {
     };
 
     fn seeded(readings: &[f64]) -> Standing {
-        let readings: Vec<Real> = readings.iter().map(|one| Real::new(*one).unwrap()).collect();
+        let readings: Vec<Real> = readings
+            .iter()
+            .map(|one| Real::new(*one).unwrap())
+            .collect();
         let rule = Keep {
             noise: KnownNoise::of(&readings, SCALE).unwrap(),
             ..Keep::default()
@@ -181,7 +184,11 @@ mod tests {
         assert_eq!(standing.freedom(), 2.0);
         let deviation = standing.deviation().unwrap();
         assert!((deviation - 1.0 / 0.975_580_f64.sqrt()).abs() < 1e-6);
-        assert_eq!(standing.stands_at(), None, "they say nothing of the incumbent");
+        assert_eq!(
+            standing.stands_at(),
+            None,
+            "they say nothing of the incumbent"
+        );
     }
 
     #[test]

@@ -99,7 +99,10 @@ mod tests {
     use super::*;
 
     fn close(found: f64, expected: f64, within: f64) {
-        assert!((found - expected).abs() <= within, "{found}, not {expected}");
+        assert!(
+            (found - expected).abs() <= within,
+            "{found}, not {expected}"
+        );
     }
 
     #[test]
@@ -134,7 +137,9 @@ mod tests {
 
     #[test]
     fn quantiles_only_fall_as_probabilities_rise() {
-        let quantiles: Vec<f64> = (1..1000).map(|n| upper_quantile(f64::from(n) / 1000.0)).collect();
+        let quantiles: Vec<f64> = (1..1000)
+            .map(|n| upper_quantile(f64::from(n) / 1000.0))
+            .collect();
         assert!(quantiles.windows(2).all(|pair| pair[0] > pair[1]));
     }
 

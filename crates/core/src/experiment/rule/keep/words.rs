@@ -74,7 +74,9 @@ pub(super) fn better(duel: &Duel, standing: &Standing) -> String {
 pub(super) fn not_better(turn: Turn, duel: &Duel, standing: &Standing) -> String {
     let so_far = so_far(duel);
     match turn {
-        Turn::Unpromising if duel.pairs == 0 => "measured again, it no longer looked better".to_owned(),
+        Turn::Unpromising if duel.pairs == 0 => {
+            "measured again, it no longer looked better".to_owned()
+        }
         Turn::Unpromising => format!("{so_far}, and no longer promising"),
         Turn::Worse => format!("{so_far}, and worse on the whole"),
         Turn::Spent | Turn::Open | Turn::Better => format!(
