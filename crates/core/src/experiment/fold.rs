@@ -13,12 +13,15 @@ use crate::machine::{Ending, Misfit};
 use crate::metric::{Reading, Readings, Real, Refusal};
 use crate::time::Micros;
 
+use super::books;
+use super::closing::{self, close};
 use super::conclude;
-use super::events::{Decided, SegmentStarted, Taken, TargetChecked, kind};
+use super::events::{Decided, SegmentStarted, TargetChecked, kind};
 use super::outcome::Outcome;
 use super::path::{EffectPath, Part};
 use super::results::{Candidate, Kept, Measured, Proposed, Reapplied, seconds};
 use super::rule::Arm;
+use super::rule::keep::{Failed, Standing};
 use super::settings::{Caps, Mode, Settings};
 use super::state::{
     Conclusion, Incumbent, Invocation, Line, Origin, Segment, State, TargetStand, Trial,
@@ -51,6 +54,10 @@ pub(super) fn apply(state: &mut State, event: &Event) -> Result<(), Misfit> {
         kind::SEGMENT_STARTED => start_segment(state, event)?,
         kind::TRIAL_DECIDED => close_trial(state, event)?,
         kind::TARGET_CHECKED => close_target_check(state, event)?,
+        kind::CLOSING_CHECKED => {
+            closing::apply(state, event)?;
+            close_when_done(state);
+        }
         _ => {}
     }
     Ok(())
@@ -78,7 +85,9 @@ fn begin(state: &mut State, event: &Event) -> Result<(), Misfit> {
         unjudged: 0,
         retried: false,
         ending: None,
+        ends_after_closing: None,
     });
+    closing::revise(state);
     // Under a new harness nothing is known yet, neither the target nor an incumbent.
     if !state.harness_is_new() {
         close_when_done(state);
@@ -118,10 +127,21 @@ fn start_segment(state: &mut State, event: &Event) -> Result<(), Misfit> {
         value: None,
         values: BTreeMap::new(),
     };
+    // What grows out of a line of this segment knows how noisy the metric is.
+    let origin = state
+        .lines
+        .values()
+        .find(|line| line.incumbent.commit == incumbent.commit);
+    let standing = origin.and_then(|line| line.standing.as_ref());
     let line = Line {
+        start: incumbent.tree.clone(),
+        standing: standing.map(Standing::fork),
         incumbent,
         baseline: BTreeMap::new(),
         target: TargetStand::default(),
+        unclaimed: false,
+        closings: 0,
+        closing: None,
     };
     state.lines.insert(branch, line);
     close_when_done(state);
@@ -149,7 +169,7 @@ fn refuse(state: &mut State, event: &Event) -> Result<(), Misfit> {
     let refused: kernel::EffectRefused = kernel::body(event)?;
     let what = event.effect.as_ref().map_or("", |effect| effect.as_str());
     let words = refused.over.words(what);
-    close(state, Ending::because(Reason::Budget, words));
+    closing::close_at_once(state, Ending::because(Reason::Budget, words));
     Ok(())
 }
 
@@ -169,6 +189,7 @@ fn settle(state: &mut State, event: &Event) -> Result<(), Misfit> {
             settle_reapplied(state, reapplied);
         }
         Part::Measure { arm, .. } => {
+            state.runs += 1;
             let measured: Measured = result(event)?;
             settle_measurement(state, arm, &measured);
         }
@@ -177,7 +198,12 @@ fn settle(state: &mut State, event: &Event) -> Result<(), Misfit> {
             settle_keep(state, kept);
         }
         // The state changes by `target.checked`.
-        Part::Target { .. } => {}
+        Part::Target { .. } => state.runs += 1,
+        Part::Closing { .. } => {
+            state.runs += 1;
+            let measured: Measured = result(event)?;
+            closing::settle(state, &measured);
+        }
     }
     Ok(())
 }
@@ -222,8 +248,7 @@ fn settle_reapplied(state: &mut State, reapplied: Reapplied) {
 }
 
 fn put_under_test(state: &mut State, candidate: Option<Candidate>, conclusion: Option<Conclusion>) {
-    let incumbent = state.incumbent().and_then(|incumbent| incumbent.value);
-    let judge = incumbent.map(|value| state.settings.rule.open(state.settings.goal, value));
+    let judge = books::open(state);
     if let Some(trial) = &mut state.trial {
         trial.candidate = candidate;
         trial.judge = judge;
@@ -232,38 +257,70 @@ fn put_under_test(state: &mut State, candidate: Option<Candidate>, conclusion: O
 }
 
 fn settle_measurement(state: &mut State, arm: Arm, measured: &Measured) {
-    let settings = &state.settings;
+    let Some(trial) = &state.trial else {
+        return;
+    };
+    let stands_for_trial = arm == Arm::Candidate || trial.origin == Origin::Baseline;
+    let repeat = stands_for_trial && !trial.values.is_empty();
+    let failure = conclude::after_measurement(measured, &state.settings, repeat);
+    let value = measured.readings.value(state.settings.metric.as_str());
+    let usable = value.filter(|_| failure.is_none());
+    let taken = books::taken(trial, arm, usable);
+    let conclusion = failure.and_then(|failure| blame(state, arm, failure));
     let Some(trial) = &mut state.trial else {
         return;
     };
-    let metric = settings.metric.as_str();
-    let stands_for_trial = arm == Arm::Candidate || trial.origin == Origin::Baseline;
-    let repeat = stands_for_trial && !trial.values.is_empty();
-    let conclusion = conclude::after_measurement(measured, metric, repeat);
-    let value = measured.readings.value(metric);
-    let usable = value.filter(|_| conclusion.is_none());
-    trial.readings.push(Taken { arm, value: usable });
+    trial.readings.push(taken);
     trial.conclusion = conclusion;
     let Some(value) = usable else { return };
     if stands_for_trial {
-        trial.values.push(measured.readings.values());
-        for guard in &settings.guards {
-            let name = guard.metric();
-            match measured.readings.get(name.as_str()) {
-                Some(Reading::Value(_)) => {}
-                Some(refused) => trial.refused.insert(name.clone(), refused.clone()),
-                None => trial.refused.insert(name.clone(), Refusal::missing()),
-            }
+        if books::replaces_first_draw(trial) {
+            trial.values.clear();
+        }
+        trial.values.add(&measured.readings.values());
+        note_missing_guards(trial, &state.settings, measured);
+    } else if books::is_beside(trial) {
+        trial.beside.add(&measured.readings.values());
+    }
+    books::feed(state, arm, value);
+}
+
+/// What a reading of the candidate said of no guarded metric stays unknown, whatever others say.
+fn note_missing_guards(trial: &mut Trial, settings: &Settings, measured: &Measured) {
+    for guard in &settings.guards {
+        let name = guard.metric();
+        match measured.readings.get(name.as_str()) {
+            Some(Reading::Value(_)) => {}
+            Some(refused) => trial.refused.insert(name.clone(), refused.clone()),
+            None => trial.refused.insert(name.clone(), Refusal::missing()),
         }
     }
-    if let Some(judge) = &mut trial.judge {
-        judge.feed(arm, value);
+}
+
+/// How the trial ends because a run of `arm` failed, if it does: the rule may have it repeated, or
+/// find that it is the harness that is broken.
+fn blame(state: &mut State, arm: Arm, failure: Conclusion) -> Option<Conclusion> {
+    // Who touches what judges it has no second run.
+    if arm == Arm::Candidate && failure.outcome == Outcome::HarnessChanged {
+        return Some(failure);
+    }
+    match books::fail(state, arm) {
+        None | Some(Failed::Candidate) => Some(failure),
+        Some(Failed::Again) => None,
+        Some(Failed::Harness) => {
+            let words = format!(
+                "the incumbent can't be measured any more, twice in a row: {}; the open trial waits",
+                failure.why
+            );
+            closing::close_at_once(state, Ending::because(Reason::BaselineFailed, words));
+            None
+        }
     }
 }
 
 fn settle_keep(state: &mut State, kept: Kept) {
-    let incumbent = state.incumbent().and_then(|incumbent| incumbent.value);
-    let judge = incumbent.map(|value| state.settings.rule.open(state.settings.goal, value));
+    let rewritten = matches!(kept, Kept::Rewritten { .. });
+    let judge = rewritten.then(|| books::open(state)).flatten();
     let Some(trial) = &mut state.trial else {
         return;
     };
@@ -291,6 +348,7 @@ fn settle_keep(state: &mut State, kept: Kept) {
             trial.candidate = Some(candidate);
             trial.rewrites = 1;
             trial.values.clear();
+            trial.beside.clear();
             trial.refused = Readings::default();
             trial.judge = judge;
         }
@@ -311,10 +369,19 @@ fn settle_keep(state: &mut State, kept: Kept) {
 /// An effect's outcome will stay unknown: what it was for has failed. What the target check was for
 /// is settled by `target.checked`, and what belongs to no open trial changes nothing any more.
 fn lose(state: &mut State, effect: &EffectId) {
+    let path = EffectPath::of(effect);
+    match path.as_ref().map(|path| path.part) {
+        Ok(Part::Closing { .. }) => {
+            state.runs += 1;
+            closing::lose(state);
+        }
+        Ok(Part::Measure { .. } | Part::Target { .. }) => state.runs += 1,
+        _ => {}
+    }
     let Some(trial) = &mut state.trial else {
         return;
     };
-    if EffectPath::of(effect).is_ok_and(|path| path.trial == trial.number) {
+    if path.is_ok_and(|path| path.trial == trial.number) {
         trial.conclusion = Some(Conclusion {
             outcome: Outcome::Failed,
             why: format!("the outcome of {effect} is unknown"),
@@ -335,6 +402,7 @@ fn close_trial(state: &mut State, event: &Event) -> Result<(), Misfit> {
         if decided.outcome.is_keep() {
             move_incumbent(state, &trial, &decided);
         }
+        books::close(state, &trial, decided.outcome.is_keep());
     }
     if cut_off {
         enter_branch(state);
@@ -383,10 +451,13 @@ fn close_baseline(state: &mut State, trial: &Trial, decided: &Decided) {
         // A baseline that is measured again never moves the bar.
         if line.incumbent.value.is_none() {
             line.incumbent.value = decided.value;
-            line.incumbent.values = trial.mean_values();
+            line.incumbent.values = trial.values.all();
             line.incumbent.trial = Some(trial.number);
-            line.baseline = trial.mean_values();
+            line.baseline = trial.values.all();
         }
+    }
+    if let Some(value) = decided.value {
+        books::baseline(state, value);
     }
     let only = state
         .invocation
@@ -414,9 +485,12 @@ fn move_incumbent(state: &mut State, trial: &Trial, decided: &Decided) {
             tree: candidate.tree.clone(),
             trial: Some(trial.number),
             value: decided.value,
-            values: trial.mean_values(),
+            values: trial.values.all(),
         };
         line.target = TargetStand::default();
+        line.unclaimed = true;
+        line.closings = 0;
+        line.closing = None;
     }
 }
 
@@ -446,13 +520,19 @@ fn wake(state: &mut State, now: Micros) {
     };
     if now >= invocation.begun_at.plus(limit_us) {
         let words = format!("the wall clock limit of {} has passed", seconds(limit_us));
-        close(state, Ending::because(Reason::WallClock, words));
+        closing::close_at_once(state, Ending::because(Reason::WallClock, words));
     }
 }
 
 /// Ends the invocation when it has done what it is for, and no trial is open.
 fn close_when_done(state: &mut State) {
-    if state.trial.is_some() || state.target_check_is_due() {
+    if state.trial.is_some() {
+        return;
+    }
+    if state.target_check_is_due() {
+        if let Some(ending) = out_of_runs(state, 1) {
+            close(state, ending);
+        }
         return;
     }
     let Some(invocation) = &state.invocation else {
@@ -480,16 +560,22 @@ fn close_when_done(state: &mut State) {
         let words = format!("{decided} {trials} done, {} kept", invocation.kept);
         Some(Ending::because(Reason::Finished, words))
     } else {
-        None
+        out_of_runs(state, books::runs_to_begin(state))
     };
     if let Some(ending) = ending {
         close(state, ending);
     }
 }
 
-/// Settles how the invocation ends; the first reason stands.
-fn close(state: &mut State, ending: Ending) {
-    if let Some(invocation) = &mut state.invocation {
-        invocation.ending.get_or_insert(ending);
-    }
+/// The end where so many runs are no longer left.
+fn out_of_runs(state: &State, needed: u64) -> Option<Ending> {
+    let left = books::runs_for_trials(state)?;
+    let most = state.settings.max_runs?;
+    (left < needed).then(|| {
+        let words = format!(
+            "{} of the loop's {most} runs are used, and another trial needs more than is left",
+            state.runs
+        );
+        Ending::because(Reason::Budget, words)
+    })
 }

@@ -99,8 +99,13 @@ impl Drift {
             Self::None => 0.0,
             Self::Linear(by) => by,
             Self::Walk => 0.2 * dice.normal(),
-            Self::Steps if dice.unit() < 1.0 / 40.0 => 3.0 * dice.normal(),
-            Self::Steps => 0.0,
+            Self::Steps => {
+                if dice.unit() < 1.0 / 40.0 {
+                    3.0 * dice.normal()
+                } else {
+                    0.0
+                }
+            }
         }
     }
 }

@@ -180,7 +180,7 @@ impl Scenario for ExperimentScenario {
             Part::Propose => proposal(&mut random, path),
             Part::Reapply => settlement_of(&reapplied(&mut random, path)),
             Part::Keep { .. } => settlement_of(&keep(&mut random, path)),
-            Part::Measure { .. } | Part::Target { .. } => {
+            Part::Measure { .. } | Part::Target { .. } | Part::Closing { .. } => {
                 let tree = request["tree"].as_str().unwrap_or("");
                 let likely = matches!(part, Part::Measure { arm, .. } if arm == Arm::Incumbent);
                 settlement_of(&measurement(self.seed, &mut random, tree, likely))

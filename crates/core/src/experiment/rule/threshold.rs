@@ -34,6 +34,13 @@ pub struct ThresholdJudge {
     values: Vec<Real>,
 }
 
+impl Threshold {
+    /// Opens a case against `incumbent`.
+    pub fn open(self, goal: Goal, incumbent: Real) -> ThresholdJudge {
+        ThresholdJudge::new(self, goal, incumbent)
+    }
+}
+
 impl ThresholdJudge {
     /// A case against `incumbent`.
     pub fn new(rule: Threshold, goal: Goal, incumbent: Real) -> Self {

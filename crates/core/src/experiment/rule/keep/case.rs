@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::metric::Real;
 use crate::spec::Goal;
 
 use super::super::{Arm, Verdict, Want};
@@ -52,6 +53,18 @@ struct Over {
     earned: bool,
 }
 
+/// What a reading is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// The incumbent is looked at once more before a candidate is.
+    Refresh,
+    /// The candidate's first draw, which screens.
+    First,
+    /// One half of a pair.
+    Duel,
+}
+
 /// What a failed run means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failed {
@@ -66,25 +79,25 @@ pub enum Failed {
 impl Case {
     /// Opens the case of a candidate against the incumbent that `standing` knows.
     pub fn open(rule: Keep, goal: Goal, standing: &Standing) -> Self {
-        let exact = rule.noise == KnownNoise::None;
-        let look_first = if exact {
-            standing.stands_at().is_none()
-        } else {
-            standing.wants_incumbent()
-        };
         Self {
             rule,
-            scale: Scale {
-                goal,
-                ratio: rule.ratio,
-            },
-            stage: if look_first {
+            scale: Scale::of(&rule, goal),
+            stage: if Self::looks_first(&rule, standing) {
                 Stage::Incumbent
             } else {
                 Stage::First
             },
             is_screened: false,
             incumbent_failures: 0,
+        }
+    }
+
+    /// Whether a case that is opened now begins with a look at the incumbent.
+    pub fn looks_first(rule: &Keep, standing: &Standing) -> bool {
+        if rule.noise == KnownNoise::None {
+            standing.stands_at().is_none()
+        } else {
+            standing.wants_incumbent()
         }
     }
 
@@ -106,6 +119,36 @@ impl Case {
     /// Whether a duel is about to begin.
     pub fn is_before_duel(&self) -> bool {
         matches!(&self.stage, Stage::Duel(duel) if duel.readings() == 0)
+    }
+
+    /// The fewest runs that a duel can come to anything with.
+    pub fn least_duel(&self) -> u32 {
+        (2 * self.rule.max_pairs).min(4)
+    }
+
+    /// Whether the candidate was drawn once, and a duel is on.
+    pub fn has_only_first_draw(&self) -> bool {
+        matches!(&self.stage, Stage::Duel(duel) if duel.candidates == 0)
+    }
+
+    /// What its next reading is for.
+    pub fn purpose(&self) -> Option<Purpose> {
+        match &self.stage {
+            Stage::Incumbent => Some(Purpose::Refresh),
+            Stage::First => Some(Purpose::First),
+            Stage::Duel(_) => Some(Purpose::Duel),
+            Stage::Over(_) => None,
+        }
+    }
+
+    /// The mean of the candidate's readings in its duel, in the metric's unit; its first draw before
+    /// there are any.
+    pub fn value(&self) -> Option<Real> {
+        match &self.stage {
+            Stage::Incumbent | Stage::First => None,
+            Stage::Duel(duel) => Some(self.scale.shown(duel.candidate_mean())),
+            Stage::Over(over) => Some(over.verdict.value),
+        }
     }
 
     /// How far it has come, in words.
@@ -260,7 +303,7 @@ impl Case {
             Turn::Better => self.better(&duel, standing),
             turn @ (Turn::Unpromising | Turn::Worse | Turn::Spent) => {
                 let why = words::not_better(turn, &duel, standing);
-                let against = self.against(&duel, standing);
+                let against = duel.against(standing);
                 self.over(false, duel.candidate_mean(), against, why, None, false)
             }
         }
@@ -299,14 +342,9 @@ impl Case {
             value: mean + 0.5 * deviation / runs.sqrt(),
             readings: duel.candidates.div_ceil(2),
         };
-        let against = self.against(duel, standing);
+        let against = duel.against(standing);
         let why = words::better(duel, standing);
         self.over(true, mean, against, why, Some(stands), true)
-    }
-
-    fn against(&self, duel: &Duel, standing: &Standing) -> f64 {
-        duel.incumbent_mean()
-            .unwrap_or_else(|| standing.reference.value())
     }
 
     fn over(

@@ -67,10 +67,7 @@ impl Closing {
     /// A check of so many pairs; none where that is none.
     pub fn open(rule: &Keep, goal: Goal, pairs: u32) -> Option<Self> {
         (pairs > 0).then_some(Self {
-            scale: Scale {
-                goal,
-                ratio: rule.ratio,
-            },
+            scale: Scale::of(rule, goal),
             wanted: pairs,
             pairs: 0,
             half: None,

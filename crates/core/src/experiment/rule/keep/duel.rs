@@ -103,9 +103,14 @@ impl Duel {
         }
     }
 
-    /// The mean of the incumbent's.
-    pub(super) fn incumbent_mean(&self) -> Option<f64> {
-        (self.incumbents > 0).then(|| self.incumbent_sum / f64::from(self.incumbents))
+    /// What the candidate stood against: the mean of the incumbent's readings in the duel, or where it
+    /// is remembered to stand.
+    pub(super) fn against(&self, standing: &Standing) -> f64 {
+        if self.incumbents == 0 {
+            standing.reference.value()
+        } else {
+            self.incumbent_sum / f64::from(self.incumbents)
+        }
     }
 
     /// A run failed: its pair is begun anew, because two halves of one have to follow each other.

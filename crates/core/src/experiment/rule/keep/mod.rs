@@ -23,7 +23,7 @@ mod standing;
 mod statistics;
 mod words;
 
-pub use case::{Case, Failed};
+pub use case::{Case, Failed, Purpose};
 pub use closing::{Claim, Closing, Side};
 pub use purse::Purse;
 pub use scale::{Scale, Unjudged};

@@ -7,6 +7,8 @@ use crate::guard::Tolerance;
 use crate::metric::Real;
 use crate::spec::Goal;
 
+use super::settings::Keep;
+
 /// Larger readings are refused: sums of their squares would be no numbers any more.
 const LARGEST: f64 = 1e150;
 /// Smaller ones are nothing: squares of their differences would be none.
@@ -34,6 +36,14 @@ pub enum Unjudged {
 }
 
 impl Scale {
+    /// The scale that a rule judges on.
+    pub fn of(rule: &Keep, goal: Goal) -> Self {
+        Self {
+            goal,
+            ratio: rule.ratio,
+        }
+    }
+
     /// A reading as it is judged: less is better.
     pub fn judged(self, reading: Real) -> Result<f64, Unjudged> {
         let value = reading.get();

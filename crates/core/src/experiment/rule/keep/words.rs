@@ -62,6 +62,9 @@ impl Screened {
 
 /// The pairs so far.
 pub(super) fn so_far(duel: &Duel) -> String {
+    if duel.pairs == 0 {
+        return "it looked promising, and no pair of runs was left".to_owned();
+    }
     format!("better in {}", pairs(duel))
 }
 
@@ -78,6 +81,7 @@ pub(super) fn not_better(turn: Turn, duel: &Duel, standing: &Standing) -> String
             "measured again, it no longer looked better".to_owned()
         }
         Turn::Unpromising => format!("{so_far}, and no longer promising"),
+        Turn::Worse if duel.margin > 0.0 => format!("{so_far}, and by less on the whole"),
         Turn::Worse => format!("{so_far}, and worse on the whole"),
         Turn::Spent | Turn::Open | Turn::Better => format!(
             "{so_far}{}: not clear enough after the most pairs it gets",
