@@ -19,6 +19,7 @@ mod path;
 pub mod results;
 pub mod rule;
 pub mod settings;
+mod settle;
 pub mod shadow;
 pub mod state;
 mod wanted;

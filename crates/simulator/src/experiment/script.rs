@@ -74,8 +74,8 @@ impl ExperimentScenario {
             threshold
         };
         let mut specification = specification(goal, &rule, &guards, lost);
-        if of_rule.one_in(6) {
-            specification["max_runs"] = json!(of_rule.between(4, 60));
+        if of_rule.one_in(3) {
+            specification["max_runs"] = json!(of_rule.between(3, 30));
         }
         Self {
             seed: plan.seed,
