@@ -18,8 +18,9 @@ struct World {
     quantum: f64,
     /// How much noisier a candidate may be.
     spread: f64,
-    /// Out of a hundred proposals, how many help.
-    helps: u32,
+    /// Out of a hundred proposals, how many help, and how many harm as much.
+    helps: u64,
+    harms: u64,
     effect: f64,
 }
 
@@ -29,6 +30,7 @@ const NOISE_ONLY: World = World {
     quantum: 0.0,
     spread: 1.0,
     helps: 0,
+    harms: 0,
     effect: 0.0,
 };
 
@@ -62,9 +64,15 @@ fn live(world: World, rule: Keep, seed: u64, tally: &mut Tally) {
     };
     let mut next = Dice::new(seed ^ 0xFFFF_0000);
     let mut proposal = || {
-        let helps = next.bits() % 100 < u64::from(world.helps);
-        let spread = next.pick(&[1.0, world.spread]);
-        (if helps { world.effect } else { 0.0 }, spread)
+        let which = next.bits() % 100;
+        let effect = if which < world.helps {
+            world.effect
+        } else if which < world.helps + world.harms {
+            -world.effect
+        } else {
+            0.0
+        };
+        (effect, next.pick(&[1.0, world.spread]))
     };
     let (mut effect, mut spread) = proposal();
     bench.feed(draw(mean, 1.0));
@@ -237,6 +245,7 @@ fn real_improvements_are_found() {
         let tally = lives(
             World {
                 helps: 10,
+                harms: 60,
                 effect,
                 ..NOISE_ONLY
             },
@@ -247,6 +256,9 @@ fn real_improvements_are_found() {
             recall >= least,
             "{recall} of improvements of {effect} are found"
         );
+        let (runs, false_keeps) = (tally.runs, tally.false_keeps);
+        assert!(runs <= 145.0, "{effect}: {runs} runs");
+        assert!(false_keeps <= 0.4, "{effect}: {false_keeps} false keeps");
     }
 }
 
@@ -261,6 +273,7 @@ fn what_a_loop_claims_is_what_it_gained() {
     let real = lives(
         World {
             helps: 10,
+            harms: 60,
             effect: 2.0,
             ..NOISE_ONLY
         },

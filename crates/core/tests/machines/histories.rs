@@ -229,8 +229,8 @@ const THRESHOLD_HEAD: &str =
 
 /// The same of `v2-keep.jsonl`.
 const KEEP_DECISIONS: &str =
-    "sha256:005b18c4baebf0b3e0f6a83cf9e6daa87649204ed665c636b8fa663ea76e7697";
-const KEEP_HEAD: &str = "sha256:a5e90b10ab3225b6f25f7935624900bb81a68e09e532bc045df61b962179a874";
+    "sha256:e4e0c6ec5262a88685a4003c6854f6578006209eee5819c6a8bc4efa5246b0cb";
+const KEEP_HEAD: &str = "sha256:7de7f7a756dc2360a7da411d1636c3a76e28ad356c33d6d50d929d6d1ad51a85";
 
 #[test]
 fn the_first_threshold_history_replays_to_the_same_decisions() {

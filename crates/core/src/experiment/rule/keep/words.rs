@@ -27,16 +27,19 @@ impl Screened {
         let (mine, bar) = (shown(self.reading), shown(self.reference));
         if let Some(promise) = self.promise {
             let how = if promise < 0.0 { "worse" } else { "better" };
-            let beyond = if self.margin > 0.0 {
-                " than what is worth keeping"
+            let less = if self.margin > 0.0 {
+                ", less what is worth keeping"
             } else {
                 ""
             };
+            let asked = if promise < 0.0 {
+                String::new()
+            } else {
+                format!(", and a second look needs more than {}", self.bar)
+            };
             return format!(
-                "{mine} against about {bar} is {:.1} noise units {how}{beyond}, and a second look \
-                 needs more than {}",
-                promise.abs(),
-                self.bar
+                "{mine} is {:.1} noise units {how} than about {bar}{less}{asked}",
+                promise.abs()
             );
         }
         let direction = match self.scale.goal {
