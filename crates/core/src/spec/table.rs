@@ -18,7 +18,7 @@ const KINDS: &[(&str, &str)] = &[
     ("agent", "agent"),
     ("search", "search"),
 ];
-const RULES: &[(&str, &str)] = &[("threshold", "threshold"), ("keep", "keep")];
+const RULES: &[(&str, &str)] = &[("keep", "keep"), ("threshold", "threshold")];
 const DOUBTS: &[(&str, &str)] = &[("strict", "0.02"), ("normal", "0.1"), ("quick", "0.4")];
 const ENV_POLICIES: &[(&str, &str)] = &[("inherit", "inherit"), ("clean", "clean")];
 const ON_UNKNOWN: &[(&str, &str)] = &[("retry", "retry"), ("ask", "ask"), ("fail", "fail")];
@@ -237,7 +237,7 @@ pub const SETTINGS: &[Setting] = &[
         "rule",
         "--rule",
         ValueType::Choice(RULES),
-        Some("threshold"),
+        Some("keep"),
         Class::Free,
         "How it is decided whether a candidate is kept. `keep`: a first run that looks promising is \
          followed by back-to-back runs of candidate and incumbent, until it is clearly better, \
