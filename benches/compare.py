@@ -43,7 +43,8 @@ class Tool:
         shared = ["--run", RUN, "--metric", "m", "--propose", PROPOSE, "--trials", str(count)]
         if self.name == "labloop":
             return [self.binary, "run", *shared, "--sandbox", "none", "--give-up-after", "0"]
-        return [self.binary, "run", *shared, "--goal", "min", "--give-up-after", "0"]
+        # The same rule on both sides.
+        return [self.binary, "run", *shared, "--goal", "min", "--give-up-after", "0", "--rule", "threshold"]
 
     def baseline(self):
         goal = [] if self.name == "labloop" else ["--goal", "min"]

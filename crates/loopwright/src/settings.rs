@@ -54,6 +54,9 @@ fn value_name(kind: ValueType) -> &'static str {
         ValueType::Switch => "true|false",
         ValueType::Count => "N",
         ValueType::Number => "NUMBER",
+        ValueType::Graded(_) => "WORD|NUMBER",
+        ValueType::Amount => "NUMBER|PERCENT",
+        ValueType::Noise => "auto|none|READINGS",
         ValueType::Duration => "TIME",
         ValueType::Size => "SIZE",
         ValueType::Money => "AMOUNT",
@@ -68,6 +71,13 @@ fn argument(setting: &'static Setting, name: &'static str) -> Arg {
     if let ValueType::Choice(words) = setting.kind {
         let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         help = format!("{help} [possible values: {}]", words.join(", "));
+    }
+    if let ValueType::Graded(words) = setting.kind {
+        let words: Vec<String> = words
+            .iter()
+            .map(|(word, number)| format!("{word} = {number}"))
+            .collect();
+        help = format!("{help} [{}]", words.join(", "));
     }
     if let Some(default) = setting.default {
         help = format!("{help} [default: {default}]");

@@ -89,6 +89,7 @@ fn fresh_seeds_in_memory() {
         "search budget",
         "trial kept",
         "trial reverted",
+        "trial undecided",
         "trial unstable",
         "trial failed",
         "trial timed_out",

@@ -1,14 +1,15 @@
 //! From facts to the next step of a trial: what to do now, or how it ends.
 
 use crate::guard;
-use crate::metric::{Reading, Readings, Real, Refusal};
+use crate::metric::{MetricName, Reading, Readings, Real, Refusal};
 
+use super::books;
 use super::named::Named;
 use super::outcome::Outcome;
 use super::results::{Ended, Findings, Measured, Proposed};
 use super::rule::{Arm, Judge, Want};
 use super::settings::Settings;
-use super::state::{Conclusion, Line, Origin, Trial};
+use super::state::{Conclusion, Line, Origin, State, Trial};
 
 /// What an open trial needs next.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,8 +26,9 @@ pub(super) enum Step {
     Conclude(Conclusion),
 }
 
-/// The next step of `trial`.
-pub(super) fn step(settings: &Settings, line: &Line, trial: &Trial) -> Step {
+/// The next step of `trial`, which is open on `line`.
+pub(super) fn step(state: &State, line: &Line, trial: &Trial) -> Step {
+    let settings = &state.settings;
     if let Some(conclusion) = &trial.conclusion {
         return Step::Conclude(conclusion.clone());
     }
@@ -37,14 +39,18 @@ pub(super) fn step(settings: &Settings, line: &Line, trial: &Trial) -> Step {
         (_, Some(_)) => {}
     }
     let Some(judge) = &trial.judge else {
-        return Step::Measure(Arm::Candidate);
+        return measure(state, trial, Arm::Candidate);
     };
     let verdict = match judge.want() {
         // Also after the user's commit hook made another change of it: that one was not measured.
-        Want::Measure(arm) if trial.values.is_empty() => return Step::Measure(arm),
+        Want::Measure(arm) if trial.values.is_empty() => return measure(state, trial, arm),
         Want::Measure(arm) => {
             // A clear breach needs no second look at the metric.
-            return broken_guard(settings, line, trial).map_or(Step::Measure(arm), Step::Conclude);
+            let broken = judge
+                .looks_at_guards()
+                .then(|| broken_guard(settings, line, trial))
+                .flatten();
+            return broken.map_or_else(|| measure(state, trial, arm), Step::Conclude);
         }
         Want::Verdict(verdict) => verdict,
     };
@@ -69,11 +75,28 @@ pub(super) fn step(settings: &Settings, line: &Line, trial: &Trial) -> Step {
     })
 }
 
+/// A measurement, while the loop may make one more.
+fn measure(state: &State, trial: &Trial, arm: Arm) -> Step {
+    let left = books::runs_for_trials(state);
+    if left.is_none_or(|left| left >= books::runs_to_go_on(trial)) {
+        return Step::Measure(arm);
+    }
+    let most = state.settings.max_runs.unwrap_or_default();
+    Step::Conclude(Conclusion {
+        outcome: Outcome::Undecided,
+        why: format!(
+            "the loop's {most} runs did not reach: {}",
+            books::so_far(trial)
+        ),
+        value: value_of(trial),
+    })
+}
+
 fn baseline_step(settings: &Settings, trial: &Trial) -> Step {
-    let Some(values) = trial.values.first() else {
+    if trial.values.is_empty() {
         return Step::Measure(Arm::Incumbent);
-    };
-    let value = values.get(&settings.metric).copied();
+    }
+    let value = trial.values.of(&settings.metric);
     Step::Conclude(Conclusion {
         outcome: Outcome::Kept,
         why: "baseline".to_owned(),
@@ -83,19 +106,17 @@ fn baseline_step(settings: &Settings, trial: &Trial) -> Step {
 
 fn broken_guard(settings: &Settings, line: &Line, trial: &Trial) -> Option<Conclusion> {
     let mut readings = Readings::default();
-    for (name, mean) in trial.mean_values() {
+    for (name, mean) in trial.values.all() {
         readings.insert(name, mean);
     }
     // A number that was missing once is unknown, whatever it was the other time.
     for (name, refused) in trial.refused.iter() {
         readings.insert(name.clone(), refused.clone());
     }
-    let verdict = guard::judge(
-        &settings.guards,
-        &readings,
-        &line.incumbent.values,
-        &line.baseline,
-    );
+    // What was measured beside the candidate says more than what was measured long ago.
+    let mut incumbent = line.incumbent.values.clone();
+    incumbent.extend(trial.beside.all());
+    let verdict = guard::judge(&settings.guards, &readings, &incumbent, &line.baseline);
     if verdict.holds() {
         return None;
     }
@@ -108,10 +129,11 @@ fn broken_guard(settings: &Settings, line: &Line, trial: &Trial) -> Option<Concl
 
 /// The value that stands for a trial as far as it has come: the rule's, else the last one read.
 pub(super) fn value_of(trial: &Trial) -> Option<Real> {
-    match trial.judge.as_ref().map(Judge::want) {
-        Some(Want::Verdict(verdict)) => Some(verdict.value),
-        _ => trial.readings.last().and_then(|taken| taken.value),
-    }
+    let of_rule = trial.judge.as_ref().and_then(Judge::value);
+    of_rule.or_else(|| {
+        let last = trial.readings.last();
+        last.filter(|taken| taken.arm == Arm::Candidate)?.value
+    })
 }
 
 fn end(outcome: Outcome, why: impl Into<String>) -> Conclusion {
@@ -180,7 +202,7 @@ pub(super) fn after_proposal(proposed: &Proposed, incumbent_tree: &str) -> Optio
 /// arm was measured before.
 pub(super) fn after_measurement(
     measured: &Measured,
-    metric: &str,
+    settings: &Settings,
     repeat: bool,
 ) -> Option<Conclusion> {
     let touched = "the measurement changed what judges it";
@@ -193,7 +215,7 @@ pub(super) fn after_measurement(
         "the measurement"
     };
     let conclusion =
-        ended_badly(subject, &measured.ran.ended).or_else(|| refused_metric(measured, metric))?;
+        ended_badly(subject, &measured.ran.ended).or_else(|| refused_metric(measured, settings))?;
     if !repeat {
         return Some(conclusion);
     }
@@ -203,9 +225,16 @@ pub(super) fn after_measurement(
     ))
 }
 
-fn refused_metric(measured: &Measured, metric: &str) -> Option<Conclusion> {
-    let refusal = match measured.readings.get(metric) {
-        Some(Reading::Value(_)) => return None,
+fn refused_metric(measured: &Measured, settings: &Settings) -> Option<Conclusion> {
+    let metric: &MetricName = &settings.metric;
+    let refusal = match measured.readings.get(metric.as_str()) {
+        Some(Reading::Value(value)) => {
+            let objection = settings.rule.objection(settings.goal, *value)?;
+            return Some(end(
+                Outcome::NotFinite,
+                format!("{metric}: {} {objection}", value.short()),
+            ));
+        }
         Some(Reading::Refused(refusal)) => refusal.clone(),
         None => Refusal::missing(),
     };

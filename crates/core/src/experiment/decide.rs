@@ -9,25 +9,26 @@ use crate::ids::EffectId;
 use crate::machine::Draft;
 use crate::metric::Real;
 
+use super::books;
 use super::conclude::{self, Step};
 use super::events::{Decided, SegmentStarted, TargetChecked, kind};
 use super::outcome::Outcome;
 use super::path::EffectPath;
 use super::results::Measured;
+use super::rule::{Judge, Want};
 use super::state::{Conclusion, Origin, State, Trial};
 
 /// What follows from the beginning of an invocation.
 pub(super) fn after_begin(state: &State) -> Vec<Draft> {
-    let Some(segment) = segment_due(state) else {
-        return Vec::new();
-    };
+    let segment = segment_due(state);
     let Some(trial) = &state.trial else {
-        return vec![segment];
+        return segment.into_iter().collect();
     };
-    if !state.harness_is_new() {
-        // The open trial is finished where it was begun; the other branch follows it.
-        return Vec::new();
-    }
+    let Some(segment) = segment.filter(|_| state.harness_is_new()) else {
+        // The open trial is finished where it was begun; another branch follows it. Settings that
+        // changed meanwhile may have ended it.
+        return after_result(state);
+    };
     let conclusion = Conclusion {
         outcome: Outcome::Conflict,
         why: "the harness changed while it was open".to_owned(),
@@ -41,7 +42,7 @@ pub(super) fn after_result(state: &State) -> Vec<Draft> {
     let (Some(trial), Some(line)) = (&state.trial, state.line()) else {
         return Vec::new();
     };
-    match conclude::step(&state.settings, line, trial) {
+    match conclude::step(state, line, trial) {
         Step::Conclude(conclusion) => {
             let mut drafts = vec![decision(state, trial, conclusion)];
             drafts.extend(segment_due(state));
@@ -74,9 +75,10 @@ fn segment_due(state: &State) -> Option<Draft> {
 }
 
 fn decision(state: &State, trial: &Trial, conclusion: Conclusion) -> Draft {
-    let against = match trial.origin {
-        Origin::Baseline => None,
-        Origin::Proposed | Origin::Retry { .. } => {
+    let against = match (&trial.origin, trial.judge.as_ref().map(Judge::want)) {
+        (Origin::Baseline, _) => None,
+        (_, Some(Want::Verdict(verdict))) => Some(verdict.against),
+        (Origin::Proposed | Origin::Retry { .. }, _) => {
             state.incumbent().and_then(|incumbent| incumbent.value)
         }
     };
@@ -91,10 +93,11 @@ fn decision(state: &State, trial: &Trial, conclusion: Conclusion) -> Draft {
         segment: state.segment.as_ref().map_or(0, |segment| segment.number),
         value: conclusion.value,
         against,
-        values: trial.mean_values(),
+        values: trial.values.all(),
         readings: trial.readings.clone(),
         tree,
         policy: state.settings.rule.policy().to_owned(),
+        doubt_left: books::doubt_left(state, trial, conclusion.outcome.is_keep()),
     };
     Draft::new(
         kind::TRIAL_DECIDED,
@@ -109,7 +112,7 @@ pub(super) fn target_checked(state: &State, settlement: &Settlement) -> Option<D
     let metric = &state.settings.metric;
     let failed = measured
         .as_ref()
-        .and_then(|measured| conclude::after_measurement(measured, metric.as_str(), true));
+        .and_then(|measured| conclude::after_measurement(measured, &state.settings, true));
     let value = measured
         .filter(|_| failed.is_none())
         .and_then(|measured| measured.readings.value(metric.as_str()));

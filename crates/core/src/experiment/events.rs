@@ -10,6 +10,7 @@ use crate::metric::{MetricName, Real};
 
 use super::outcome::Outcome;
 use super::rule::Arm;
+use super::rule::keep::{Claim, Purpose};
 use super::state::Origin;
 
 /// Kinds of the experiment machine's events.
@@ -20,6 +21,8 @@ pub mod kind {
     pub const TRIAL_DECIDED: &str = "trial.decided";
     /// A kept value that reaches the target was measured once more.
     pub const TARGET_CHECKED: &str = "target.checked";
+    /// Where a line of work started and where it arrived were measured against each other.
+    pub const CLOSING_CHECKED: &str = "closing.checked";
 }
 
 /// Body of [`kind::SEGMENT_STARTED`].
@@ -45,6 +48,9 @@ pub struct Taken {
     /// The value; none where there was no usable one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Real>,
+    /// What it was for, where the rule takes readings for more than one thing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purpose: Option<Purpose>,
 }
 
 /// Body of [`kind::TRIAL_DECIDED`].
@@ -76,6 +82,9 @@ pub struct Decided {
     pub tree: Option<String>,
     /// The policy that decided, `name/version`.
     pub policy: String,
+    /// How many false keeps the loop still tolerates, under a rule that counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt_left: Option<Real>,
 }
 
 /// Body of [`kind::TARGET_CHECKED`].
@@ -89,6 +98,19 @@ pub struct TargetChecked {
     pub value: Option<Real>,
     /// Whether it reaches the target too.
     pub reached: bool,
+    /// In words.
+    pub why: String,
+}
+
+/// Body of [`kind::CLOSING_CHECKED`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ClosingChecked {
+    /// The trial that made the incumbent.
+    pub trial: u64,
+    /// What may be claimed; none where it could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
     /// In words.
     pub why: String,
 }

@@ -2,27 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::DeserializeOwned;
-
-use crate::effect::Settlement;
 use crate::ending::Reason;
 use crate::event::Event;
-use crate::ids::EffectId;
 use crate::kernel::{self, kind as kernel_kind};
 use crate::machine::{Ending, Misfit};
-use crate::metric::{Reading, Readings, Real, Refusal};
+use crate::metric::Real;
 use crate::time::Micros;
 
-use super::conclude;
-use super::events::{Decided, SegmentStarted, Taken, TargetChecked, kind};
+use super::books;
+use super::closing::{self, close};
+use super::events::{Decided, SegmentStarted, TargetChecked, kind};
 use super::outcome::Outcome;
 use super::path::{EffectPath, Part};
-use super::results::{Candidate, Kept, Measured, Proposed, Reapplied, seconds};
-use super::rule::Arm;
+use super::results::seconds;
+use super::rule::keep::Standing;
 use super::settings::{Caps, Mode, Settings};
-use super::state::{
-    Conclusion, Incumbent, Invocation, Line, Origin, Segment, State, TargetStand, Trial,
-};
+use super::settle;
+use super::state::{Incumbent, Invocation, Line, Origin, Segment, State, TargetStand, Trial};
 use super::wanted;
 
 /// Folds one event.
@@ -31,10 +27,10 @@ pub(super) fn apply(state: &mut State, event: &Event) -> Result<(), Misfit> {
         kernel_kind::INVOCATION_BEGUN => begin(state, event)?,
         kernel_kind::INVOCATION_ENDED => state.invocation = None,
         kernel_kind::EFFECT_ANNOUNCED => open_trial(state, event)?,
-        kernel_kind::EFFECT_SETTLED => settle(state, event)?,
+        kernel_kind::EFFECT_SETTLED => settle::settle(state, event)?,
         kernel_kind::EFFECT_LOST => {
             if let Some(effect) = &event.effect {
-                lose(state, effect);
+                settle::lose(state, effect);
             }
         }
         kernel_kind::OPERATOR_ACT => {
@@ -43,7 +39,7 @@ pub(super) fn apply(state: &mut State, event: &Event) -> Result<(), Misfit> {
                 && kernel::resolved_as_failed(&act)
                 && let Some(effect) = kernel::resolved_effect(&act)
             {
-                lose(state, &effect);
+                settle::lose(state, &effect);
             }
         }
         kernel_kind::EFFECT_REFUSED => refuse(state, event)?,
@@ -51,14 +47,13 @@ pub(super) fn apply(state: &mut State, event: &Event) -> Result<(), Misfit> {
         kind::SEGMENT_STARTED => start_segment(state, event)?,
         kind::TRIAL_DECIDED => close_trial(state, event)?,
         kind::TARGET_CHECKED => close_target_check(state, event)?,
+        kind::CLOSING_CHECKED => {
+            closing::apply(state, event)?;
+            close_when_done(state);
+        }
         _ => {}
     }
     Ok(())
-}
-
-fn result<T: DeserializeOwned>(event: &Event) -> Result<T, Misfit> {
-    let settlement: Settlement = kernel::body(event)?;
-    serde_json::from_value(settlement.result).map_err(|error| Misfit::new(event, error.to_string()))
 }
 
 fn begin(state: &mut State, event: &Event) -> Result<(), Misfit> {
@@ -78,7 +73,9 @@ fn begin(state: &mut State, event: &Event) -> Result<(), Misfit> {
         unjudged: 0,
         retried: false,
         ending: None,
+        ends_after_closing: None,
     });
+    closing::revise(state);
     // Under a new harness nothing is known yet, neither the target nor an incumbent.
     if !state.harness_is_new() {
         close_when_done(state);
@@ -118,10 +115,21 @@ fn start_segment(state: &mut State, event: &Event) -> Result<(), Misfit> {
         value: None,
         values: BTreeMap::new(),
     };
+    // What grows out of a line of this segment knows how noisy the metric is.
+    let origin = state
+        .lines
+        .values()
+        .find(|line| line.incumbent.commit == incumbent.commit);
+    let standing = origin.and_then(|line| line.standing.as_ref());
     let line = Line {
+        start: incumbent.tree.clone(),
+        standing: standing.map(Standing::fork),
         incumbent,
         baseline: BTreeMap::new(),
         target: TargetStand::default(),
+        unclaimed: false,
+        closings: 0,
+        closing: None,
     };
     state.lines.insert(branch, line);
     close_when_done(state);
@@ -149,178 +157,8 @@ fn refuse(state: &mut State, event: &Event) -> Result<(), Misfit> {
     let refused: kernel::EffectRefused = kernel::body(event)?;
     let what = event.effect.as_ref().map_or("", |effect| effect.as_str());
     let words = refused.over.words(what);
-    close(state, Ending::because(Reason::Budget, words));
+    closing::close_at_once(state, Ending::because(Reason::Budget, words));
     Ok(())
-}
-
-fn settle(state: &mut State, event: &Event) -> Result<(), Misfit> {
-    let Some(effect) = &event.effect else {
-        return Err(Misfit::new(event, "it names no effect"));
-    };
-    let path =
-        EffectPath::of(effect).map_err(|not_ours| Misfit::new(event, not_ours.to_string()))?;
-    match path.part {
-        Part::Propose => {
-            let proposed: Proposed = result(event)?;
-            settle_proposal(state, proposed);
-        }
-        Part::Reapply => {
-            let reapplied: Reapplied = result(event)?;
-            settle_reapplied(state, reapplied);
-        }
-        Part::Measure { arm, .. } => {
-            let measured: Measured = result(event)?;
-            settle_measurement(state, arm, &measured);
-        }
-        Part::Keep { .. } => {
-            let kept: Kept = result(event)?;
-            settle_keep(state, kept);
-        }
-        // The state changes by `target.checked`.
-        Part::Target { .. } => {}
-    }
-    Ok(())
-}
-
-fn settle_proposal(state: &mut State, proposed: Proposed) {
-    let Some(tree) = state.incumbent().map(|incumbent| incumbent.tree.clone()) else {
-        return;
-    };
-    let conclusion = conclude::after_proposal(&proposed, &tree);
-    if let Some(candidate) = &proposed.candidate {
-        state.chain_commit = Some(candidate.chain_commit.clone());
-    }
-    put_under_test(state, proposed.candidate, conclusion);
-}
-
-fn settle_reapplied(state: &mut State, reapplied: Reapplied) {
-    let conclusion = |outcome, why| {
-        Some(Conclusion {
-            outcome,
-            why,
-            value: None,
-        })
-    };
-    match reapplied {
-        Reapplied::Applied {
-            candidate,
-            findings,
-        } => {
-            state.chain_commit = Some(candidate.chain_commit.clone());
-            let conclusion = conclude::after_candidate("the change tried again", &findings);
-            put_under_test(state, Some(candidate), conclusion);
-        }
-        Reapplied::NoChange => {
-            let why = "the incumbent holds this change already".to_owned();
-            put_under_test(state, None, conclusion(Outcome::NoChange, why));
-        }
-        Reapplied::Conflict { paths } => {
-            let why = format!("it no longer applies to the incumbent: {paths}");
-            put_under_test(state, None, conclusion(Outcome::Conflict, why));
-        }
-    }
-}
-
-fn put_under_test(state: &mut State, candidate: Option<Candidate>, conclusion: Option<Conclusion>) {
-    let incumbent = state.incumbent().and_then(|incumbent| incumbent.value);
-    let judge = incumbent.map(|value| state.settings.rule.open(state.settings.goal, value));
-    if let Some(trial) = &mut state.trial {
-        trial.candidate = candidate;
-        trial.judge = judge;
-        trial.conclusion = conclusion;
-    }
-}
-
-fn settle_measurement(state: &mut State, arm: Arm, measured: &Measured) {
-    let settings = &state.settings;
-    let Some(trial) = &mut state.trial else {
-        return;
-    };
-    let metric = settings.metric.as_str();
-    let stands_for_trial = arm == Arm::Candidate || trial.origin == Origin::Baseline;
-    let repeat = stands_for_trial && !trial.values.is_empty();
-    let conclusion = conclude::after_measurement(measured, metric, repeat);
-    let value = measured.readings.value(metric);
-    let usable = value.filter(|_| conclusion.is_none());
-    trial.readings.push(Taken { arm, value: usable });
-    trial.conclusion = conclusion;
-    let Some(value) = usable else { return };
-    if stands_for_trial {
-        trial.values.push(measured.readings.values());
-        for guard in &settings.guards {
-            let name = guard.metric();
-            match measured.readings.get(name.as_str()) {
-                Some(Reading::Value(_)) => {}
-                Some(refused) => trial.refused.insert(name.clone(), refused.clone()),
-                None => trial.refused.insert(name.clone(), Refusal::missing()),
-            }
-        }
-    }
-    if let Some(judge) = &mut trial.judge {
-        judge.feed(arm, value);
-    }
-}
-
-fn settle_keep(state: &mut State, kept: Kept) {
-    let incumbent = state.incumbent().and_then(|incumbent| incumbent.value);
-    let judge = incumbent.map(|value| state.settings.rule.open(state.settings.goal, value));
-    let Some(trial) = &mut state.trial else {
-        return;
-    };
-    let measured = conclude::value_of(trial);
-    let failed = |why: String| {
-        Some(Conclusion {
-            outcome: Outcome::Failed,
-            why,
-            value: measured,
-        })
-    };
-    match kept {
-        Kept::Committed { commit, note } => {
-            trial.commit = Some(commit);
-            trial.commit_note = note;
-        }
-        Kept::Rewritten {
-            candidate,
-            findings,
-        } if trial.rewrites == 0 => {
-            // What the hook made of the change is another change: it is examined and measured like
-            // one.
-            trial.conclusion = conclude::after_candidate("the commit hook", &findings);
-            state.chain_commit = Some(candidate.chain_commit.clone());
-            trial.candidate = Some(candidate);
-            trial.rewrites = 1;
-            trial.values.clear();
-            trial.refused = Readings::default();
-            trial.judge = judge;
-        }
-        Kept::Rewritten { .. } => {
-            let why = "the commit hook rewrote the change again after it was measured";
-            trial.conclusion = failed(why.to_owned());
-        }
-        Kept::Refused { words } => {
-            trial.conclusion = failed(format!("it helps, but the commit was refused: {words}"));
-        }
-        Kept::Mismatch { found_tree } => {
-            let why = format!("the checkout no longer held what was measured (tree {found_tree})");
-            trial.conclusion = failed(why);
-        }
-    }
-}
-
-/// An effect's outcome will stay unknown: what it was for has failed. What the target check was for
-/// is settled by `target.checked`, and what belongs to no open trial changes nothing any more.
-fn lose(state: &mut State, effect: &EffectId) {
-    let Some(trial) = &mut state.trial else {
-        return;
-    };
-    if EffectPath::of(effect).is_ok_and(|path| path.trial == trial.number) {
-        trial.conclusion = Some(Conclusion {
-            outcome: Outcome::Failed,
-            why: format!("the outcome of {effect} is unknown"),
-            value: None,
-        });
-    }
 }
 
 fn close_trial(state: &mut State, event: &Event) -> Result<(), Misfit> {
@@ -335,6 +173,7 @@ fn close_trial(state: &mut State, event: &Event) -> Result<(), Misfit> {
         if decided.outcome.is_keep() {
             move_incumbent(state, &trial, &decided);
         }
+        books::close(state, &trial, decided.outcome.is_keep());
     }
     if cut_off {
         enter_branch(state);
@@ -383,10 +222,13 @@ fn close_baseline(state: &mut State, trial: &Trial, decided: &Decided) {
         // A baseline that is measured again never moves the bar.
         if line.incumbent.value.is_none() {
             line.incumbent.value = decided.value;
-            line.incumbent.values = trial.mean_values();
+            line.incumbent.values = trial.values.all();
             line.incumbent.trial = Some(trial.number);
-            line.baseline = trial.mean_values();
+            line.baseline = trial.values.all();
         }
+    }
+    if let Some(value) = decided.value {
+        books::baseline(state, value);
     }
     let only = state
         .invocation
@@ -414,9 +256,12 @@ fn move_incumbent(state: &mut State, trial: &Trial, decided: &Decided) {
             tree: candidate.tree.clone(),
             trial: Some(trial.number),
             value: decided.value,
-            values: trial.mean_values(),
+            values: trial.values.all(),
         };
         line.target = TargetStand::default();
+        line.unclaimed = true;
+        line.closings = 0;
+        line.closing = None;
     }
 }
 
@@ -446,13 +291,19 @@ fn wake(state: &mut State, now: Micros) {
     };
     if now >= invocation.begun_at.plus(limit_us) {
         let words = format!("the wall clock limit of {} has passed", seconds(limit_us));
-        close(state, Ending::because(Reason::WallClock, words));
+        closing::close_at_once(state, Ending::because(Reason::WallClock, words));
     }
 }
 
 /// Ends the invocation when it has done what it is for, and no trial is open.
 fn close_when_done(state: &mut State) {
-    if state.trial.is_some() || state.target_check_is_due() {
+    if state.trial.is_some() {
+        return;
+    }
+    if state.target_check_is_due() {
+        if let Some(ending) = out_of_runs(state, 1) {
+            close(state, ending);
+        }
         return;
     }
     let Some(invocation) = &state.invocation else {
@@ -480,16 +331,22 @@ fn close_when_done(state: &mut State) {
         let words = format!("{decided} {trials} done, {} kept", invocation.kept);
         Some(Ending::because(Reason::Finished, words))
     } else {
-        None
+        out_of_runs(state, books::runs_to_begin(state))
     };
     if let Some(ending) = ending {
         close(state, ending);
     }
 }
 
-/// Settles how the invocation ends; the first reason stands.
-fn close(state: &mut State, ending: Ending) {
-    if let Some(invocation) = &mut state.invocation {
-        invocation.ending.get_or_insert(ending);
-    }
+/// The end where so many runs are no longer left.
+fn out_of_runs(state: &State, needed: u64) -> Option<Ending> {
+    let left = books::runs_for_trials(state)?;
+    let most = state.settings.max_runs?;
+    (left < needed).then(|| {
+        let words = format!(
+            "{} of the loop's {most} runs are used, and another trial needs more than is left",
+            state.runs
+        );
+        Ending::because(Reason::Budget, words)
+    })
 }

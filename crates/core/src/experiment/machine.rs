@@ -19,7 +19,7 @@ use super::path::{EffectPath, Part};
 use super::rule::RuleSettings;
 use super::settings::Settings;
 use super::state::{Invocation, State};
-use super::{decide, fold, wanted};
+use super::{closing, decide, fold, wanted};
 
 /// The experiment loop's machine.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,11 +28,12 @@ pub struct Experiment;
 impl Machine for Experiment {
     type State = State;
     const KIND: &str = "experiment";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const KINDS: &[&str] = &[
         kind::SEGMENT_STARTED,
         kind::TRIAL_DECIDED,
         kind::TARGET_CHECKED,
+        kind::CLOSING_CHECKED,
     ];
     const POLICIES: &[&str] = RuleSettings::POLICIES;
 
@@ -54,6 +55,9 @@ impl Machine for Experiment {
             }
             Input::Lost { effect } if is_target(effect) => {
                 decide::target_lost(state, effect).into_iter().collect()
+            }
+            Input::Settled { effect, .. } | Input::Lost { effect } if is_closing(effect) => {
+                closing::checked(state).into_iter().collect()
             }
             Input::Settled { .. } | Input::Lost { .. } => decide::after_result(state),
             Input::Refused { .. }
@@ -96,19 +100,26 @@ impl Machine for Experiment {
     }
 
     fn is_past(state: &State, effect: &EffectId) -> bool {
-        let Ok(EffectPath { trial, .. }) = EffectPath::of(effect) else {
+        let Ok(EffectPath { trial, part }) = EffectPath::of(effect) else {
             return false;
         };
         let is_open = state.trial.as_ref().map(|trial| trial.number) == Some(trial);
-        // An incumbent may still be measured for a target.
-        let mut incumbents = state.lines.values().map(|line| line.incumbent.trial);
-        let is_incumbent = incumbents.any(|of| of == Some(trial));
+        // An incumbent may still be measured for a target, or for the closing check that is open.
+        let is_incumbent = state.lines.values().any(|line| {
+            let is_over = matches!(part, Part::Closing { check, .. }
+                if line.closing.is_none() || check < u64::from(line.closings));
+            line.incumbent.trial == Some(trial) && !is_over
+        });
         trial < state.next_trial && !is_open && !is_incumbent
     }
 }
 
 fn is_target(effect: &EffectId) -> bool {
     EffectPath::of(effect).is_ok_and(|path| matches!(path.part, Part::Target { .. }))
+}
+
+fn is_closing(effect: &EffectId) -> bool {
+    EffectPath::of(effect).is_ok_and(|path| matches!(path.part, Part::Closing { .. }))
 }
 
 /// Writes a result as the value of a settlement.

@@ -4,24 +4,30 @@
 //! answers, [`EffectPath`] the ids of what is asked, [`rule`] the decision point (which arm to measure next, or the verdict), [`outcome`]
 //! the closed list of ends a trial can have, [`brief`] what a proposer is told.
 
+mod books;
 pub mod brief;
+mod closing;
 mod conclude;
 mod decide;
 mod events;
 mod fold;
 pub mod machine;
+mod means;
 mod named;
 pub mod outcome;
 mod path;
 pub mod results;
 pub mod rule;
 pub mod settings;
+mod settle;
 pub mod shadow;
 pub mod state;
 mod wanted;
 
-pub use events::{Decided, SegmentStarted, Taken, TargetChecked, kind};
+pub use closing::OpenClosing;
+pub use events::{ClosingChecked, Decided, SegmentStarted, Taken, TargetChecked, kind};
 pub use machine::Experiment;
+pub use means::Means;
 pub use named::{NAMES_MAX, Named};
 pub use outcome::Outcome;
 pub use path::{EffectPath, NotOurs, Part};

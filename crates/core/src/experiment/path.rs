@@ -43,6 +43,13 @@ pub enum Part {
         /// Which check, from 1.
         check: u64,
     },
+    /// A tree is measured for the closing check.
+    Closing {
+        /// Which check of this incumbent, from 1.
+        check: u64,
+        /// Which reading of it, from 1.
+        reading: u64,
+    },
 }
 
 /// An id that is none of this machine's.
@@ -66,6 +73,7 @@ impl fmt::Display for EffectPath {
             Part::Measure { arm, reading } => write!(f, "measure/{}/{reading}", arm.name()),
             Part::Keep { time } => write!(f, "keep/{time}"),
             Part::Target { check } => write!(f, "target/{check}"),
+            Part::Closing { check, reading } => write!(f, "closing/{check}/{reading}"),
         }
     }
 }
@@ -93,6 +101,10 @@ fn read(text: &str) -> Option<EffectPath> {
         },
         ["target", check] => Part::Target {
             check: number(check)?,
+        },
+        ["closing", check, reading] => Part::Closing {
+            check: number(check)?,
+            reading: number(reading)?,
         },
         _ => return None,
     };
@@ -127,6 +139,14 @@ mod tests {
             ("t12/measure/candidate/3", 12, measure(Arm::Candidate, 3)),
             ("t7/keep/2", 7, Part::Keep { time: 2 }),
             ("t7/target/1", 7, Part::Target { check: 1 }),
+            (
+                "t7/closing/2/11",
+                7,
+                Part::Closing {
+                    check: 2,
+                    reading: 11,
+                },
+            ),
         ] {
             let path = EffectPath { trial, part };
             assert_eq!(text.parse(), Ok(path));
@@ -149,6 +169,8 @@ mod tests {
             "t7/keep/01",
             "t7/keep/-1",
             "t7/fly/1",
+            "t7/closing/1",
+            "t7/closing/1/01",
             "l1/b2/p3",
             "t18446744073709551616/propose",
         ] {
@@ -157,11 +179,15 @@ mod tests {
     }
 
     fn part() -> impl Strategy<Value = Part> {
-        (0..5u8, any::<bool>(), any::<u64>()).prop_map(|(part, of_candidate, number)| match part {
+        (0..6u8, any::<bool>(), any::<u64>()).prop_map(|(part, of_candidate, number)| match part {
             0 => Part::Propose,
             1 => Part::Reapply,
             2 => Part::Keep { time: number },
             3 => Part::Target { check: number },
+            4 => Part::Closing {
+                check: number,
+                reading: number / 2,
+            },
             _ => Part::Measure {
                 arm: if of_candidate {
                     Arm::Candidate
@@ -181,7 +207,7 @@ mod tests {
         }
 
         #[test]
-        fn every_text_that_is_read_is_the_one_written(text in "t?[0-9]{0,2}/(propose|keep/[0-9]{1,2}|measure/candidate/[0-9]{1,2}|.{0,4})") {
+        fn every_text_that_is_read_is_the_one_written(text in "t?[0-9]{0,2}/(propose|keep/[0-9]{1,2}|measure/candidate/[0-9]{1,2}|closing/[0-9]{1,2}/[0-9]|.{0,4})") {
             if let Ok(path) = text.parse::<EffectPath>() {
                 prop_assert_eq!(path.to_string(), text);
             }

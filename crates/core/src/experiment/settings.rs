@@ -7,8 +7,9 @@ use crate::guard::Guard;
 use crate::ids::BranchName;
 use crate::metric::{MetricName, Real};
 use crate::role::OnUnknown;
-use crate::spec::{ExperimentSpec, Goal, RuleSpec};
+use crate::spec::{ExperimentSpec, Goal, NoiseSpec, RuleSpec};
 
+use super::rule::keep::{Keep, KnownNoise, Scale};
 use super::rule::{RuleSettings, Threshold};
 
 /// The settings that decide, taken from the loop's specification.
@@ -25,6 +26,9 @@ pub struct Settings {
     pub guards: Vec<Guard>,
     /// Where the work is done.
     pub target: Option<Real>,
+    /// The most measurements in the loop's whole life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_runs: Option<u64>,
     /// Time limit of a proposal.
     pub propose_limit_us: u64,
     /// The most time a measurement may take: its command's limit, and that of the setup before it
@@ -46,7 +50,6 @@ impl Settings {
     /// The settings of a specification.
     pub fn of_spec(spec: &ExperimentSpec) -> Result<Self, String> {
         let words = |error: &dyn std::fmt::Display| error.to_string();
-        let RuleSpec::Threshold { min_delta, confirm } = spec.rule;
         // The setup is a part of the measurement whose outcome is unknown: either may have run.
         let (setup_limit_us, on_unknown_experiment) = match &spec.setup {
             None => (0, spec.on_unknown.experiment),
@@ -64,9 +67,10 @@ impl Settings {
         Ok(Self {
             metric: MetricName::new(spec.metric.as_str()).map_err(|error| words(&error))?,
             goal: spec.goal,
-            rule: RuleSettings::Threshold(Threshold { min_delta, confirm }),
+            rule: rule_of(spec)?,
             guards,
             target: spec.target,
+            max_runs: spec.max_runs,
             propose_limit_us: spec.propose_limit_us,
             measurement_limit_us: spec.run_limit_us.saturating_add(setup_limit_us),
             on_unknown_proposer: spec.on_unknown.proposer,
@@ -81,6 +85,35 @@ impl Settings {
             Goal::Maximize => value >= target,
         })
     }
+}
+
+fn rule_of(spec: &ExperimentSpec) -> Result<RuleSettings, String> {
+    let keep = match &spec.rule {
+        RuleSpec::Threshold { min_delta, confirm } => {
+            return Ok(RuleSettings::Threshold(Threshold {
+                min_delta: *min_delta,
+                confirm: *confirm,
+            }));
+        }
+        RuleSpec::Keep(keep) => keep,
+    };
+    let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    let mut rule = Keep {
+        doubt: keep.doubt,
+        worth: keep.worth,
+        max_pairs: count(keep.max_pairs),
+        noise: KnownNoise::Auto,
+        ratio: keep.ratio,
+        coarse: keep.coarse,
+        closing: count(keep.closing),
+    };
+    rule.noise = match &keep.noise {
+        NoiseSpec::Auto => KnownNoise::Auto,
+        NoiseSpec::None => KnownNoise::None,
+        NoiseSpec::Readings(readings) => KnownNoise::of(readings, Scale::of(&rule, spec.goal))
+            .map_err(|why| format!("noise: one of the readings {why}"))?,
+    };
+    Ok(RuleSettings::Keep(rule))
 }
 
 /// What an invocation is for.

@@ -12,10 +12,13 @@ use crate::machine::Ending;
 use crate::metric::{MetricName, Readings, Real};
 use crate::time::Micros;
 
+use super::closing::OpenClosing;
 use super::events::Taken;
+use super::means::Means;
 use super::outcome::Outcome;
 use super::results::Candidate;
 use super::rule::Judge;
+use super::rule::keep::{Purse, Standing};
 use super::settings::{Caps, Mode, RetryOf, Settings};
 
 /// Where a trial's candidate comes from.
@@ -50,7 +53,7 @@ pub struct Incumbent {
 }
 
 /// One line of work.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Line {
     /// The best accepted change.
@@ -59,6 +62,18 @@ pub struct Line {
     pub baseline: BTreeMap<MetricName, Real>,
     /// What is known of the incumbent and the target.
     pub target: TargetStand,
+    /// The tree it started from in this segment.
+    pub start: String,
+    /// What the keep rule knows of the incumbent and of the metric's noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
+    /// Whether something was kept since start and finish were held against each other.
+    pub unclaimed: bool,
+    /// How many closing checks of this incumbent were begun.
+    pub closings: u32,
+    /// The one that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closing: Option<OpenClosing>,
 }
 
 /// Whether an incumbent was measured once more for the target, and with what result.
@@ -118,8 +133,10 @@ pub struct Trial {
     pub judge: Option<Judge>,
     /// Every reading so far.
     pub readings: Vec<Taken>,
-    /// All metrics of each reading of the candidate.
-    pub values: Vec<BTreeMap<MetricName, Real>>,
+    /// All metrics over the readings of the candidate.
+    pub values: Means,
+    /// All metrics over the readings of the incumbent in this trial.
+    pub beside: Means,
     /// Guarded metrics that a reading of the candidate gave no value, with the reason.
     pub refused: Readings,
     /// How often the user's commit hook rewrote it (in place only).
@@ -143,28 +160,14 @@ impl Trial {
             candidate: None,
             judge: None,
             readings: Vec::new(),
-            values: Vec::new(),
+            values: Means::default(),
+            beside: Means::default(),
             refused: Readings::default(),
             rewrites: 0,
             commit: None,
             commit_note: None,
             conclusion: None,
         }
-    }
-
-    /// The mean of each metric over the candidate's readings.
-    pub fn mean_values(&self) -> BTreeMap<MetricName, Real> {
-        let mut sums: BTreeMap<&MetricName, (f64, f64)> = BTreeMap::new();
-        for values in &self.values {
-            for (name, value) in values {
-                let sum = sums.entry(name).or_insert((0.0, 0.0));
-                *sum = (sum.0 + value.get(), sum.1 + 1.0);
-            }
-        }
-        let mean = |(sum, count): (f64, f64)| Real::new(sum / count).ok();
-        sums.into_iter()
-            .filter_map(|(name, sum)| Some((name.clone(), mean(sum)?)))
-            .collect()
     }
 }
 
@@ -186,6 +189,9 @@ pub struct Invocation {
     pub retried: bool,
     /// How it ends, once that is settled.
     pub ending: Option<Ending>,
+    /// How it ends once the closing check is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_after_closing: Option<Ending>,
 }
 
 /// The state of an experiment run.
@@ -210,6 +216,11 @@ pub struct State {
     pub chain_commit: Option<String>,
     /// How many trials ended how, baselines not counted.
     pub counts: BTreeMap<Outcome, u64>,
+    /// How many measurements were made, failed ones and those of unknown outcome included.
+    pub runs: u64,
+    /// The doubt that is left, once the keep rule was in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub purse: Option<Purse>,
 }
 
 impl State {
@@ -225,6 +236,8 @@ impl State {
             branch: BranchName::main(),
             chain_commit: None,
             counts: BTreeMap::new(),
+            runs: 0,
+            purse: None,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::effect::{Booking, Effect};
 use crate::event::Scope;
 use crate::role::Role;
 
+use super::closing;
 use super::conclude::{self, Step};
 use super::path::{EffectPath, Part};
 use super::rule::Arm;
@@ -18,6 +19,9 @@ use super::state::{Invocation, Line, Origin, State, Trial};
 pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
     let line = state.line()?;
     let incumbent = &line.incumbent;
+    if closing::comes_first(state, invocation, line) {
+        return closing::wanted(state, line);
+    }
     if state.target_check_is_due() {
         let part = Part::Target {
             check: u64::from(line.target.checks) + 1,
@@ -37,7 +41,7 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
         trial: trial.number,
         part,
     };
-    match conclude::step(&state.settings, line, trial) {
+    match conclude::step(state, line, trial) {
         Step::Propose => Some(propose(state, invocation, line, trial)),
         Step::Reapply => {
             let from = trial.retry.as_ref()?;

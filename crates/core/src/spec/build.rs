@@ -7,7 +7,7 @@ use crate::metric::{MetricName, Real};
 use crate::role::OnUnknown;
 
 use super::experiment::{
-    BudgetSpec, EXPERIMENT_SCHEMA, EnvPolicy, ExperimentSpec, Goal, OnUnknownSpec, RuleSpec,
+    BudgetSpec, EXPERIMENT_SCHEMA, EnvPolicy, ExperimentSpec, Goal, OnUnknownSpec,
 };
 use super::file::is_plain_name;
 use super::overlap::overlap_faults;
@@ -43,8 +43,8 @@ impl Resolved {
     }
 }
 
-struct Builder<'a> {
-    resolved: &'a Resolved,
+pub(super) struct Builder<'a> {
+    pub(super) resolved: &'a Resolved,
     problems: Vec<Problem>,
 }
 
@@ -68,12 +68,13 @@ impl Builder<'_> {
                 "is set, but there is no `setup` they belong to",
             );
         }
+        let goal = self.goal();
         ExperimentSpec {
             schema: EXPERIMENT_SCHEMA,
             name: self.resolved.name.clone(),
             run: self.required_command("run"),
             metric: self.metric(),
-            goal: self.goal(),
+            goal,
             propose,
             setup,
             setup_inputs,
@@ -94,8 +95,9 @@ impl Builder<'_> {
             },
             pass_env: self.pass_env(),
             guards: self.guards(),
-            rule: self.rule(),
+            rule: self.rule(goal),
             target: self.number("target"),
+            max_runs: self.positive("max_runs"),
             trials: self.positive("trials"),
             wall_clock_us: self.positive("wall_clock"),
             give_up_after: self.needed("give_up_after"),
@@ -116,7 +118,7 @@ impl Builder<'_> {
         }
     }
 
-    fn fault(&mut self, key: &str, message: impl std::fmt::Display) {
+    pub(super) fn fault(&mut self, key: &str, message: impl std::fmt::Display) {
         let origin = self.resolved.origin(key);
         let place = match &origin {
             Origin::File { .. } => format!("loop.{}.{key}", self.resolved.name),
@@ -144,7 +146,7 @@ impl Builder<'_> {
             .push(Problem::new(origin, key, "is not set").with_help(help));
     }
 
-    fn text(&self, key: &str) -> Option<String> {
+    pub(super) fn text(&self, key: &str) -> Option<String> {
         match self.resolved.value(key) {
             Some(Value::Text(text)) => Some(text.clone()),
             _ => None,
@@ -194,7 +196,7 @@ impl Builder<'_> {
     }
 
     /// A count, a duration or a size.
-    fn whole(&self, key: &str) -> Option<u64> {
+    pub(super) fn whole(&self, key: &str) -> Option<u64> {
         match self.resolved.value(key) {
             Some(Value::DurationUs(number) | Value::Count(number) | Value::Bytes(number)) => {
                 Some(*number)
@@ -228,7 +230,7 @@ impl Builder<'_> {
         self.needed(key)
     }
 
-    fn needed(&mut self, key: &str) -> u64 {
+    pub(super) fn needed(&mut self, key: &str) -> u64 {
         let number = self.whole(key);
         if number.is_none() {
             self.fault(key, "can't be `none`");
@@ -236,33 +238,19 @@ impl Builder<'_> {
         number.unwrap_or_default()
     }
 
-    fn number(&self, key: &str) -> Option<Real> {
+    pub(super) fn number(&self, key: &str) -> Option<Real> {
         match self.resolved.value(key) {
             Some(Value::Number(number)) => Some(*number),
             _ => None,
         }
     }
 
-    fn switch(&mut self, key: &str) -> bool {
+    pub(super) fn switch(&mut self, key: &str) -> bool {
         if let Some(Value::Switch(on)) = self.resolved.value(key) {
             return *on;
         }
         self.fault(key, "must be `true` or `false`");
         false
-    }
-
-    fn rule(&mut self) -> RuleSpec {
-        let min_delta = self.number("min_delta");
-        if min_delta.is_some_and(|number| number.get() < 0.0) {
-            self.fault(
-                "min_delta",
-                "is negative: the least improvement is 0 or more",
-            );
-        }
-        RuleSpec::Threshold {
-            min_delta: min_delta.unwrap_or(Real::ZERO),
-            confirm: self.switch("confirm"),
-        }
     }
 
     fn list(&self, key: &str) -> Vec<String> {

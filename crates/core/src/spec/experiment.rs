@@ -15,6 +15,7 @@ use crate::metric::Real;
 use crate::role::OnUnknown;
 
 use super::file::SPEC_FILE_NAME;
+use super::keep::KeepSpec;
 use super::pattern::Pattern;
 use super::pattern_set::PatternSet;
 use super::units::Money;
@@ -60,6 +61,8 @@ pub enum RuleSpec {
         /// Measure again before keeping.
         confirm: bool,
     },
+    /// It wins a duel of back-to-back runs, at a stake of the loop's doubt.
+    Keep(KeepSpec),
 }
 
 /// Which of loopwright's own environment commands get.
@@ -163,6 +166,9 @@ pub struct ExperimentSpec {
     pub rule: RuleSpec,
     /// End the run at this value.
     pub target: Option<Real>,
+    /// The most measurements in the loop's whole life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_runs: Option<u64>,
     /// The most trials of one invocation.
     pub trials: Option<u64>,
     /// The longest an invocation may last, in microseconds.
@@ -231,7 +237,6 @@ impl ExperimentSpec {
         };
         let duration = |duration_us: u64| Some(Value::DurationUs(duration_us));
         let switch = |on: bool| Some(Value::Switch(on));
-        let RuleSpec::Threshold { min_delta, confirm } = self.rule;
         let mut entries: Vec<(String, Option<Value>)> = [
             ("kind", text("experiment")),
             ("run", text(&self.run)),
@@ -252,9 +257,7 @@ impl ExperimentSpec {
             ("strict_metric", switch(self.strict_metric)),
             ("env_policy", text(self.env_policy.name())),
             ("pass_env", list(self.pass_env.clone())),
-            ("rule", text("threshold")),
-            ("min_delta", Some(Value::Number(min_delta))),
-            ("confirm", switch(confirm)),
+            ("max_runs", self.max_runs.map(Value::Count)),
             ("target", self.target.map(Value::Number)),
             ("trials", self.trials.map(Value::Count)),
             ("wall_clock", self.wall_clock_us.map(Value::DurationUs)),
@@ -276,6 +279,12 @@ impl ExperimentSpec {
         .map(|(key, value)| (key.to_owned(), value))
         .into();
         entries.extend(
+            self.rule
+                .entries()
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), Some(value))),
+        );
+        entries.extend(
             self.env
                 .iter()
                 .map(|(name, value)| (format!("env.{name}"), text(value))),
@@ -287,6 +296,37 @@ impl ExperimentSpec {
             )
         }));
         entries.into_iter().collect()
+    }
+}
+
+impl RuleSpec {
+    /// The rule's word.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Threshold { .. } => "threshold",
+            Self::Keep(_) => "keep",
+        }
+    }
+
+    /// The rule's own settings by their keys.
+    fn entries(&self) -> Vec<(&'static str, Value)> {
+        let mut entries = vec![("rule", Value::Text(self.name().to_owned()))];
+        match self {
+            Self::Threshold { min_delta, confirm } => entries.extend([
+                ("min_delta", Value::Number(*min_delta)),
+                ("confirm", Value::Switch(*confirm)),
+            ]),
+            Self::Keep(keep) => entries.extend([
+                ("doubt", Value::Number(keep.doubt)),
+                ("worth", Value::Amount(keep.worth)),
+                ("max_pairs", Value::Count(keep.max_pairs)),
+                ("noise", Value::Noise(keep.noise.clone())),
+                ("ratio", Value::Switch(keep.ratio)),
+                ("coarse", Value::Switch(keep.coarse)),
+                ("closing", Value::Count(keep.closing)),
+            ]),
+        }
+        entries
     }
 }
 

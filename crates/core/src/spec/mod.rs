@@ -14,6 +14,7 @@ pub mod detect;
 mod drift;
 mod experiment;
 mod file;
+mod keep;
 mod overlap;
 mod paths;
 mod pattern;
@@ -21,6 +22,8 @@ mod pattern_set;
 mod problem;
 mod reference;
 mod resolve;
+mod rule_notices;
+mod rules;
 mod setting;
 mod table;
 #[cfg(test)]
@@ -37,6 +40,7 @@ pub use experiment::{
     OnUnknownSpec, RuleSpec,
 };
 pub use file::{LoopEntry, LoopFile, SPEC_FILE_NAME, is_plain_name};
+pub use keep::{KeepSpec, NoiseSpec};
 pub use pattern::{Pattern, PatternError};
 pub use pattern_set::{PatternSet, Unmatched};
 pub use problem::{Origin, Problem, Problems};

@@ -13,6 +13,7 @@ use crate::near::{did_you_mean, near_misses};
 use super::experiment::ExperimentSpec;
 use super::file::LoopEntry;
 use super::problem::{Origin, Problem, Problems, unless};
+use super::rule_notices::rule_notices;
 use super::setting::Setting;
 use super::table::{SETTINGS, setting_by_env, setting_by_flag};
 use super::value::{Value, ValueType};
@@ -116,7 +117,8 @@ pub fn resolve(layers: &Layers<'_>) -> Result<Resolved, Problems> {
     }
     resolver.environment(layers.environment);
     resolver.command_line(layers.flags);
-    resolver.notice_implied_rule();
+    let said = rule_notices(&mut resolver.entries);
+    resolver.notices.extend(said);
     resolver.notice_idle_pass_env();
     let pinned_name = layers.pinned.map(|spec| spec.name.as_str());
     let file_name = layers.file.map(|entry| entry.name.as_str());
@@ -319,28 +321,6 @@ impl Resolver {
         if all_passed && value("pass_env").is_some() {
             let notice = "`pass_env` changes nothing while `env_policy` is `inherit`";
             self.notices.push(notice.to_owned());
-        }
-    }
-
-    fn notice_implied_rule(&mut self) {
-        let origin = |key: &str| self.entries.get(key).map(|located| located.origin.clone());
-        if origin("rule") != Some(Origin::Default) {
-            return;
-        }
-        let implying: Vec<String> = ["min_delta", "confirm"]
-            .into_iter()
-            .filter(|key| origin(key).is_some_and(|from| from != Origin::Default))
-            .map(|key| format!("`{key}`"))
-            .collect();
-        if !implying.is_empty() {
-            let verb = if implying.len() == 1 { "is" } else { "are" };
-            self.notices.push(format!(
-                "{} {verb} set without `rule`: the threshold rule decides",
-                implying.join(" and ")
-            ));
-            if let Some(rule) = self.entries.get_mut("rule") {
-                rule.value = Some(Value::Text("threshold".to_owned()));
-            }
         }
     }
 }

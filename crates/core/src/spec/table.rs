@@ -18,7 +18,8 @@ const KINDS: &[(&str, &str)] = &[
     ("agent", "agent"),
     ("search", "search"),
 ];
-const RULES: &[(&str, &str)] = &[("threshold", "threshold")];
+const RULES: &[(&str, &str)] = &[("keep", "keep"), ("threshold", "threshold")];
+const DOUBTS: &[(&str, &str)] = &[("strict", "0.02"), ("normal", "0.1"), ("quick", "0.4")];
 const ENV_POLICIES: &[(&str, &str)] = &[("inherit", "inherit"), ("clean", "clean")];
 const ON_UNKNOWN: &[(&str, &str)] = &[("retry", "retry"), ("ask", "ask"), ("fail", "fail")];
 
@@ -236,11 +237,96 @@ pub const SETTINGS: &[Setting] = &[
         "rule",
         "--rule",
         ValueType::Choice(RULES),
-        Some("threshold"),
+        Some("keep"),
         Class::Free,
-        "How it is decided whether a candidate is kept. `threshold`: its value beats the \
-         incumbent's by more than `min_delta`.",
-        "\"threshold\"",
+        "How it is decided whether a candidate is kept. `keep`: a first run that looks promising is \
+         followed by back-to-back runs of candidate and incumbent, until it is clearly better, \
+         clearly not, or out of pairs. `threshold`: its value beats the incumbent's by more than \
+         `min_delta`. `min_delta` or `confirm` without `rule` mean the threshold rule.",
+        "\"keep\"",
+    ),
+    by_flag(
+        "doubt",
+        "--doubt",
+        ValueType::Graded(DOUBTS),
+        Some("0.1"),
+        Class::Free,
+        "How many useless changes the keep rule may keep, on average, in 60 proposals of which none \
+         helps; above 0, at most 1. Less doubt takes more runs. Running again refills nothing, and \
+         branches share what is left.",
+        "\"normal\"",
+    ),
+    by_flag(
+        "worth",
+        "--worth",
+        ValueType::Amount,
+        Some("0"),
+        Class::Free,
+        "The smallest improvement that the keep rule keeps, in the metric's unit or in percent.",
+        "\"2%\"",
+    ),
+    by_flag(
+        "max_pairs",
+        "--max-pairs",
+        ValueType::Count,
+        Some("24"),
+        Class::Free,
+        "The most pairs of runs, one of the candidate and one of the incumbent, that the keep rule \
+         gives to one candidate; 1 to 100.",
+        "16",
+    ),
+    by_flag(
+        "noise",
+        "--noise",
+        ValueType::Noise,
+        Some("auto"),
+        Class::Free,
+        "What is known of the metric's noise: `auto` lets the keep rule find out, `none` says that \
+         the metric repeats exactly (then one run decides), and readings of one tree are taken into \
+         account as they are.",
+        "[9.9, 10.2, 10.0]",
+    ),
+    by_flag(
+        "ratio",
+        "--ratio",
+        ValueType::Switch,
+        Some("false"),
+        Class::Free,
+        "Let the keep rule judge proportions, not differences: for seconds and bytes, whose noise \
+         shrinks with them. The metric has to be above zero. A change makes the loop learn the noise \
+         anew.",
+        "true",
+    ),
+    by_flag(
+        "coarse",
+        "--coarse",
+        ValueType::Switch,
+        Some("false"),
+        Class::Free,
+        "The metric takes few values (counts, accuracies, few digits): the keep rule believes only \
+         four equal repeats that it has no noise.",
+        "true",
+    ),
+    by_flag(
+        "closing",
+        "--closing",
+        ValueType::Count,
+        Some("6"),
+        Class::Free,
+        "How many pairs of runs, where the branch started against where it arrived, the keep rule \
+         takes at the end of an invocation that kept something; what they show is what the loop \
+         claims. At most 100; 0 claims nothing.",
+        "6",
+    ),
+    by_flag(
+        "max_runs",
+        "--max-runs",
+        ValueType::Count,
+        None,
+        Class::Free,
+        "The most measurements over the loop's whole life, the baseline included. The runs of a \
+         closing check are kept back from it; a comparison that it cuts short is undecided.",
+        "200",
     ),
     by_flag(
         "min_delta",

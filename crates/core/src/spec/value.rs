@@ -5,10 +5,11 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::guard::GuardSpec;
+use crate::guard::{GuardSpec, Tolerance};
 use crate::metric::Real;
 use crate::near::{did_you_mean, near_misses};
 
+use super::keep::NoiseSpec;
 use super::units::{
     INTEGER_MAX, Money, format_duration_us, format_size_bytes, parse_duration_us, parse_size_bytes,
 };
@@ -28,6 +29,12 @@ pub enum ValueType {
     Count,
     /// A finite number.
     Number,
+    /// A finite number, or one of some words for one.
+    Graded(&'static [(&'static str, &'static str)]),
+    /// An amount, in the metric's unit or in percent.
+    Amount,
+    /// What is known of a metric's noise.
+    Noise,
     /// A span of time.
     Duration,
     /// A number of bytes.
@@ -53,6 +60,10 @@ pub enum Value {
     Count(u64),
     /// A finite number.
     Number(Real),
+    /// An amount, in the metric's unit or in percent.
+    Amount(Tolerance),
+    /// What is known of a metric's noise.
+    Noise(NoiseSpec),
     /// Microseconds.
     DurationUs(u64),
     /// Bytes.
@@ -74,6 +85,8 @@ impl fmt::Display for Value {
             Self::Switch(on) => write!(f, "{on}"),
             Self::Count(count) => write!(f, "{count}"),
             Self::Number(number) => write!(f, "{number}"),
+            Self::Amount(amount) => write!(f, "{amount}"),
+            Self::Noise(noise) => write!(f, "{noise}"),
             Self::DurationUs(duration_us) => f.write_str(&format_duration_us(*duration_us)),
             Self::Bytes(bytes) => f.write_str(&format_size_bytes(*bytes)),
             Self::Money(money) => write!(f, "{money}"),
@@ -97,6 +110,15 @@ impl ValueType {
             Self::Switch => "`true` or `false`".to_owned(),
             Self::Count => "whole number".to_owned(),
             Self::Number => "number".to_owned(),
+            Self::Graded(words) => {
+                let words: Vec<String> = words
+                    .iter()
+                    .map(|(word, number)| format!("`{word}` ({number})"))
+                    .collect();
+                format!("{} or a number", words.join(", "))
+            }
+            Self::Amount => "number or percentage".to_owned(),
+            Self::Noise => "`auto`, `none` or readings".to_owned(),
             Self::Duration => "duration".to_owned(),
             Self::Size => "size".to_owned(),
             Self::Money => "money".to_owned(),
@@ -110,7 +132,7 @@ impl ValueType {
     fn holds_text(self) -> bool {
         matches!(
             self,
-            Self::Text | Self::Command | Self::List | Self::Entries | Self::Guards
+            Self::Text | Self::Command | Self::List | Self::Entries | Self::Guards | Self::Noise
         )
     }
 }
@@ -147,6 +169,19 @@ impl Value {
                 })?)
             }
             ValueType::Number => Self::Number(text.trim().parse().map_err(display)?),
+            ValueType::Graded(words) => {
+                let meant = words.iter().find(|(word, _)| *word == text.trim());
+                let number = meant.map_or(text.trim(), |(_, number)| number);
+                Self::Number(number.parse().map_err(|error| {
+                    let words: Vec<String> =
+                        words.iter().map(|(word, _)| format!("`{word}`")).collect();
+                    format!("{error}, nor one of {}", words.join(", "))
+                })?)
+            }
+            ValueType::Amount => Self::Amount(text.parse().map_err(|_| {
+                format!("`{text}` is no amount: give a number such as `3`, or a percentage such as `5%`; 0 or more")
+            })?),
+            ValueType::Noise => Self::Noise(text.parse()?),
             ValueType::Duration => Self::DurationUs(parse_duration_us(text).map_err(display)?),
             ValueType::Size => Self::Bytes(parse_size_bytes(text).map_err(display)?),
             ValueType::Money => Self::Money(text.parse().map_err(display)?),
@@ -167,17 +202,32 @@ impl Value {
             (ValueType::Switch, DeValue::Boolean(on)) => return Ok(Some(Self::Switch(*on))),
             (ValueType::Switch, _) => {}
             (_, DeValue::String(text)) => return Self::parse(kind, text),
+            (ValueType::Noise, DeValue::Array(items)) => {
+                let texts: Result<Vec<String>, String> = items.iter().map(number_item).collect();
+                return Self::parse(kind, &texts?.join(","));
+            }
             (
-                ValueType::Count | ValueType::Number | ValueType::Duration | ValueType::Size,
+                ValueType::Count
+                | ValueType::Number
+                | ValueType::Graded(_)
+                | ValueType::Amount
+                | ValueType::Noise
+                | ValueType::Duration
+                | ValueType::Size,
                 DeValue::Integer(integer),
             ) => {
                 let number = i64::from_str_radix(integer.as_str(), integer.radix())
                     .map_err(|_| format!("`{}` is too large", integer.as_str()))?;
                 return Self::parse(kind, &number.to_string());
             }
-            (ValueType::Number | ValueType::Duration, DeValue::Float(float)) => {
-                return Self::parse(kind, float.as_str());
-            }
+            (
+                ValueType::Number
+                | ValueType::Graded(_)
+                | ValueType::Amount
+                | ValueType::Noise
+                | ValueType::Duration,
+                DeValue::Float(float),
+            ) => return Self::parse(kind, float.as_str()),
             (ValueType::Money, DeValue::Integer(_) | DeValue::Float(_)) => {
                 return Err("an amount of money needs its currency: \"12.50 USD\"".to_owned());
             }
@@ -188,6 +238,17 @@ impl Value {
             kind.words(),
             toml_words(found)
         ))
+    }
+}
+
+fn number_item(item: &Spanned<DeValue<'_>>) -> Result<String, String> {
+    match item.get_ref() {
+        DeValue::Integer(integer) if integer.radix() == 10 => Ok(integer.as_str().to_owned()),
+        DeValue::Float(float) => Ok(float.as_str().to_owned()),
+        other => Err(format!(
+            "expected numbers in the list, found {}",
+            toml_words(other)
+        )),
     }
 }
 

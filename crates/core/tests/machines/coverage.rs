@@ -49,6 +49,7 @@ fn outcome(event: &Event) -> String {
         kernel_kind::INVOCATION_ENDED => format!("end({})", text(event, "/ending/reason")),
         "trial.decided" => format!("decided({})", text(event, "/outcome")),
         "target.checked" => format!("target({})", event.body["reached"]),
+        "closing.checked" => format!("closed({})", !event.body["claim"].is_null()),
         "segment.started" => "segment".to_owned(),
         other => other.to_owned(),
     }
@@ -94,6 +95,8 @@ fn scenarios_go_over_a_closed_list_of_edges() {
         crate::interruptions::ALL,
         crate::targets::ALL,
         crate::switching::ALL,
+        crate::keep_rule::ALL,
+        crate::keep_closing::ALL,
     ];
     let mut found = BTreeSet::new();
     for (_, scenario) in all.iter().copied().flatten() {

@@ -60,7 +60,7 @@ fn what_it_does_not_know_it_refuses_by_name() {
     );
     let newer = refused(|started| started.machine = 9, &[]);
     assert!(
-        newer.to_string().contains("machine 9; this one knows 1"),
+        newer.to_string().contains("machine 9; this one knows 2"),
         "{newer}"
     );
     let policies = refused(|started| started.policies.push("racing/1".to_owned()), &[]);

@@ -7,14 +7,17 @@ use loopwright_core::batch::{Batch, BatchHeader};
 use loopwright_core::canonical::to_canonical;
 use loopwright_core::digest::Digest;
 use loopwright_core::event::{Event, Sealed, id_of};
+use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::{Ended, Findings, Kept, Measured};
 use loopwright_core::experiment::{Experiment, Mode, Named, RetryOf};
-use loopwright_core::ids::RunId;
+use loopwright_core::ids::{BranchName, RunId};
 use loopwright_core::replay::{Replay, ReplayError};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::support::{Bench, candidate, harness, measured, proposed, ran, specification_with};
+use crate::support::{
+    Bench, candidate, harness, keep_rule, measured, proposed, ran, specification_with,
+};
 
 /// One line of a stored history.
 #[derive(Serialize, Deserialize)]
@@ -95,6 +98,79 @@ fn threshold_history() -> Bench {
     bench
 }
 
+/// A small whole history with a little of everything the keep rule can record.
+fn keep_history() -> Bench {
+    let mut bench = Bench::new(specification_with(json!({
+        "rule": keep_rule(json!({"closing": 2, "worth": "2%"})), "max_runs": 60,
+        "guards": [{"metric": "size", "ceiling": "100"}],
+    })));
+    let reading = |value: f64| measured(&[("m", value), ("size", 50.0)]);
+    let play = |bench: &mut Bench, values: &[f64]| {
+        for value in values {
+            bench.measured(reading(*value));
+        }
+    };
+    // The same numbers again and again, a little apart, until there is a verdict.
+    let duel = |bench: &mut Bench, candidate: f64, incumbent: f64| {
+        let mut off = 0.0;
+        while bench.waits_for().contains("/measure/") {
+            let is_candidate = bench.waits_for().contains("candidate");
+            play(
+                bench,
+                &[if is_candidate { candidate } else { incumbent } + off],
+            );
+            off = if off > 0.3 { 0.0 } else { off + 0.25 };
+        }
+    };
+    let failed = || Measured {
+        ran: ran(Ended::Exited(1)),
+        ..measured(&[])
+    };
+    bench.begin(|caps| caps.trials = Some(6));
+    play(&mut bench, &[10.0]);
+    // Screened out, dropped from a duel, kept.
+    play(bench.propose("a"), &[10.5]);
+    play(bench.propose("b"), &[9.0, 9.5, 10.5, 9.25, 10.75]);
+    play(&mut bench, &[10.5, 9.75]);
+    play(bench.propose("c"), &[3.0, 4.25, 10.75]);
+    bench.measured(failed());
+    play(&mut bench, &[10.0, 4.0]);
+    assert_eq!(bench.waits_for(), "t3/keep/1");
+    bench.commit("k1");
+    // Failed on a repeat, after the incumbent had failed once: repeated, and then unstable.
+    play(bench.propose("d"), &[1.0]);
+    bench.measured(failed()).measured(failed());
+    // A look at the incumbent; killed in the middle of a duel, and the harness breaks.
+    play(bench.propose("e"), &[4.25, 1.0, 3.25]);
+    bench.begin(|caps| caps.trials = Some(2));
+    bench.measured(failed());
+    play(&mut bench, &[3.5]);
+    bench.measured(failed()).ended("baseline_failed");
+    bench.begin(|caps| caps.trials = Some(2));
+    duel(&mut bench, 4.25, 4.25);
+    play(bench.propose("f"), &[6.0]);
+    // The closing check is cut off, and carried on.
+    assert_eq!(bench.waits_for(), "t3/closing/1/1");
+    bench.settle("closing", settlement_of(&reading(10.25)));
+    bench.begin(|caps| caps.trials = Some(0));
+    for value in [4.25, 4.0, 9.75] {
+        bench.settle("closing", settlement_of(&reading(value)));
+    }
+    bench.ended("finished");
+    // A branch of its own, and a limit that cuts its duel short.
+    bench.specification["max_runs"] = json!(50);
+    let incumbent = bench.state().incumbent().unwrap().clone();
+    bench.begin(|caps| {
+        caps.branch = BranchName::new("other").unwrap();
+        (caps.harness.commit, caps.harness.tree) = (incumbent.commit, incumbent.tree);
+    });
+    play(&mut bench, &[4.0]);
+    play(bench.propose("g"), &[3.0]);
+    duel(&mut bench, 3.75, 4.0);
+    bench.ended("budget");
+    bench
+}
+
 fn stored(name: &str) -> Vec<Batch> {
     let text = std::fs::read_to_string(path(name)).unwrap();
     text.lines()
@@ -151,10 +227,26 @@ const THRESHOLD_DECISIONS: &str =
 const THRESHOLD_HEAD: &str =
     "sha256:4bb399ede1994c1fda13607698a73230321a808f6b50cad3f12f2f88f9266cb1";
 
+/// The same of `v2-keep.jsonl`.
+const KEEP_DECISIONS: &str =
+    "sha256:e4e0c6ec5262a88685a4003c6854f6578006209eee5819c6a8bc4efa5246b0cb";
+const KEEP_HEAD: &str = "sha256:7de7f7a756dc2360a7da411d1636c3a76e28ad356c33d6d50d929d6d1ad51a85";
+
 #[test]
 fn the_first_threshold_history_replays_to_the_same_decisions() {
     write_if_asked("v1-threshold.jsonl", &threshold_history());
-    let batches = stored("v1-threshold.jsonl");
+    replays("v1-threshold.jsonl", THRESHOLD_DECISIONS, THRESHOLD_HEAD);
+}
+
+#[test]
+fn the_first_keep_history_replays_to_the_same_decisions() {
+    write_if_asked("v2-keep.jsonl", &keep_history());
+    replays("v2-keep.jsonl", KEEP_DECISIONS, KEEP_HEAD);
+}
+
+#[track_caller]
+fn replays(name: &str, decisions: &str, head: &str) {
+    let batches = stored(name);
     let run = batches[0].header.run.clone();
     let mut replay = Replay::<Experiment>::new(run);
     let mut previous = None;
@@ -166,19 +258,25 @@ fn the_first_threshold_history_replays_to_the_same_decisions() {
         previous = Some(batch.digest);
         replay.batch(batch).unwrap();
     }
-    assert_eq!(
-        replay.run().kernel.decisions.to_string(),
-        THRESHOLD_DECISIONS
-    );
-    assert_eq!(previous.unwrap().to_string(), THRESHOLD_HEAD);
+    assert_eq!(replay.run().kernel.decisions.to_string(), decisions);
+    assert_eq!(previous.unwrap().to_string(), head);
 }
 
 /// What this release writes has not moved either; goes when a later release writes otherwise.
 #[test]
 fn this_release_still_writes_the_first_threshold_history() {
-    let now = threshold_history();
+    writes(&threshold_history(), "v1-threshold.jsonl");
+}
+
+#[test]
+fn this_release_still_writes_the_first_keep_history() {
+    writes(&keep_history(), "v2-keep.jsonl");
+}
+
+#[track_caller]
+fn writes(now: &Bench, name: &str) {
     now.verify();
-    let stored = stored("v1-threshold.jsonl");
+    let stored = stored(name);
     let differs = now
         .batches
         .iter()

@@ -11,6 +11,8 @@ mod foreign;
 mod guards;
 mod histories;
 mod interruptions;
+mod keep_closing;
+mod keep_rule;
 mod kernel;
 mod limits;
 mod memory;

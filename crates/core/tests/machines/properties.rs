@@ -5,15 +5,23 @@ use loopwright_core::ids::BranchName;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{Bench, harness, specification, specification_with};
+use crate::support::{Bench, harness, keep_rule, specification, specification_with};
 use crate::world::{Dice, answer};
 
 fn settings() -> impl Strategy<Value = Value> {
     let on_unknown = prop::sample::select(vec!["retry", "ask", "fail"]);
-    (any::<[bool; 4]>(), 0u32..3, on_unknown).prop_map(|(flags, min_delta, on_unknown)| {
-        let [confirm, guarded, upwards, targeted] = flags;
+    (any::<[bool; 5]>(), 0u32..3, on_unknown).prop_map(|(flags, min_delta, on_unknown)| {
+        let [confirm, guarded, upwards, targeted, duelled] = flags;
+        let rule = if duelled {
+            keep_rule(json!({
+                "doubt": "0.4", "max_pairs": 4 + 4 * min_delta, "closing": min_delta,
+                "coarse": confirm, "worth": if confirm { "1" } else { "0" },
+            }))
+        } else {
+            json!({"name": "threshold", "min_delta": min_delta.to_string(), "confirm": confirm})
+        };
         let mut changes = json!({
-            "rule": {"name": "threshold", "min_delta": min_delta.to_string(), "confirm": confirm},
+            "rule": rule,
             "on_unknown": {"proposer": on_unknown, "experiment": on_unknown, "setup": "retry"},
             "goal": if upwards { "maximize" } else { "minimize" },
         });
@@ -22,6 +30,9 @@ fn settings() -> impl Strategy<Value = Value> {
                 "metric": "size", "max_rise": "5%", "max_rise_from_baseline": "8%",
             }]);
             changes["guards"] = guard;
+        }
+        if duelled && confirm {
+            changes["max_runs"] = json!(60);
         }
         if targeted {
             changes["target"] = json!(if upwards { "11" } else { "0" });

@@ -61,11 +61,26 @@ pub fn specification() -> Value {
     })
 }
 
+/// The keep rule as nobody set it, with some settings replaced.
+pub fn keep_rule(changes: Value) -> Value {
+    let mut rule = json!({
+        "name": "keep", "doubt": "0.1", "worth": "0", "max_pairs": 24, "noise": "auto",
+        "ratio": false, "coarse": false, "closing": 6,
+    });
+    for (key, value) in changes.as_object().expect("an object of settings") {
+        assert!(rule.get(key).is_some(), "no setting {key}");
+        rule[key] = value.clone();
+    }
+    rule
+}
+
 /// The same with some settings replaced.
 pub fn specification_with(changes: Value) -> Value {
     let mut specification = specification();
     for (key, value) in changes.as_object().expect("an object of settings") {
-        assert!(specification.get(key).is_some(), "no setting {key}");
+        // Left out where it is not set.
+        let known = specification.get(key).is_some() || key == "max_runs";
+        assert!(known, "no setting {key}");
         specification[key] = value.clone();
     }
     specification
@@ -415,6 +430,11 @@ impl Bench {
     /// The confirming run for the target.
     pub fn confirm(&mut self, value: f64) -> &mut Self {
         self.settle("target", settlement_of(&measured(&[("m", value)])))
+    }
+
+    /// One more run of the closing check.
+    pub fn close_with(&mut self, value: f64) -> &mut Self {
+        self.settle("closing", settlement_of(&measured(&[("m", value)])))
     }
 
     pub fn commit(&mut self, commit: &str) -> &mut Self {

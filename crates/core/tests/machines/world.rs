@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use loopwright_core::digest::Digest;
 use loopwright_core::experiment::machine::settlement_of;
 use loopwright_core::experiment::results::{Ended, Findings, Kept, Measured, Proposed, Reapplied};
+use loopwright_core::experiment::rule::RuleSettings;
 use loopwright_core::experiment::state::Origin;
 use loopwright_core::experiment::{Decided, Named, Settings, kind};
 use loopwright_core::kernel::{self, kind as kernel_kind};
@@ -39,7 +40,7 @@ impl Dice {
 pub fn answer(dice: &mut Dice, path: &str) -> Value {
     match path.split('/').nth(1) {
         Some("propose") => settlement_of(&a_proposal(dice, path)),
-        Some("measure" | "target") => settlement_of(&a_measurement(dice)),
+        Some("measure" | "target" | "closing") => settlement_of(&a_measurement(dice)),
         Some("reapply") => settlement_of(&match dice.throw(4) {
             0 => Reapplied::NoChange,
             1 => Reapplied::Conflict {
@@ -118,8 +119,10 @@ fn a_measurement(dice: &mut Dice) -> Measured {
 }
 
 fn beats(settings: &Settings, value: Real, bar: Real) -> bool {
-    let loopwright_core::experiment::rule::RuleSettings::Threshold(rule) = settings.rule;
-    let delta = rule.min_delta.get();
+    let delta = match settings.rule {
+        RuleSettings::Threshold(rule) => rule.min_delta.get(),
+        RuleSettings::Keep(_) => 0.0,
+    };
     match settings.goal {
         Goal::Minimize => value.get() < bar.get() - delta,
         Goal::Maximize => value.get() > bar.get() + delta,
@@ -156,6 +159,16 @@ pub fn verify_kept_chain(bench: &Bench) {
             bars.entry(key).or_insert(value);
             continue;
         }
+        let RuleSettings::Threshold(rule) = settings.rule else {
+            // Held against what the incumbent was in its duel, or is remembered as.
+            let against = decided.against.expect("kept against nothing");
+            assert!(
+                beats(settings, value, against),
+                "{value} was kept against {against}"
+            );
+            bars.insert(key, value);
+            continue;
+        };
         let bar = bars[&key];
         assert_eq!(
             decided.against,
@@ -166,7 +179,6 @@ pub fn verify_kept_chain(bench: &Bench) {
             beats(settings, value, bar),
             "{value} was kept against {bar}"
         );
-        let loopwright_core::experiment::rule::RuleSettings::Threshold(rule) = settings.rule;
         for taken in decided
             .readings
             .iter()

@@ -7,7 +7,7 @@ use loopwright_core::experiment::Outcome;
 use loopwright_core::experiment::brief::Brief;
 use loopwright_core::ids::BranchName;
 use loopwright_core::metric::Real;
-use loopwright_core::spec::RuleSpec;
+use loopwright_core::spec::{RuleSpec, Tolerance};
 use loopwright_core::time::Micros;
 
 use crate::error::EngineError;
@@ -66,14 +66,26 @@ impl Workshop {
 }
 
 fn rule_words(rule: &RuleSpec) -> String {
-    let RuleSpec::Threshold { min_delta, confirm } = rule;
-    let by = |delta: &Real| match delta.get() {
-        0.0 => String::new(),
-        _ => format!(" by more than {delta}"),
-    };
-    let again = if *confirm { ", twice in a row" } else { "" };
-    format!(
-        "a change is kept if it beats the incumbent{}{again}; a tie is not enough",
-        by(min_delta)
-    )
+    match rule {
+        RuleSpec::Threshold { min_delta, confirm } => {
+            let by = match min_delta.get() {
+                0.0 => String::new(),
+                _ => format!(" by more than {min_delta}"),
+            };
+            let again = if *confirm { ", twice in a row" } else { "" };
+            format!("a change is kept if it beats the incumbent{by}{again}; a tie is not enough")
+        }
+        RuleSpec::Keep(keep) => {
+            let by = match keep.worth {
+                Tolerance::Percent(amount) | Tolerance::Absolute(amount) if amount.get() == 0.0 => {
+                    String::new()
+                }
+                worth => format!(" by more than {worth}"),
+            };
+            format!(
+                "a change is kept if back-to-back runs of it and the incumbent show that it is \
+                 better{by}; one lucky run is not enough"
+            )
+        }
+    }
 }

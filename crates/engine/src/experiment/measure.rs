@@ -34,7 +34,7 @@ pub(super) struct ReadyArm {
 }
 
 impl Workshop {
-    /// Performs `t<trial>/measure/<arm>/<reading>`.
+    /// Performs `t<trial>/measure/<arm>/<reading>`, and what else measures a tree.
     pub(super) fn measure(
         &mut self,
         announced: &Announced,

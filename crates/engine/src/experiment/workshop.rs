@@ -131,7 +131,7 @@ impl Performer for Workshop {
         }
         let ready = match EffectPath::of(&announced.effect).map(|path| path.part) {
             Ok(Part::Propose) => self.ready_site(announced).ok().map(|_| Ready::Site),
-            Ok(Part::Measure { .. } | Part::Target { .. }) => {
+            Ok(Part::Measure { .. } | Part::Target { .. } | Part::Closing { .. }) => {
                 let arm = self.ready_arm(announced).ok().and_then(Result::ok);
                 arm.map(Ready::Arm)
             }
@@ -148,7 +148,9 @@ impl Performer for Workshop {
         }
         let done = match EffectPath::of(&announced.effect).map(|path| path.part) {
             Ok(Part::Propose) => self.propose(announced, control),
-            Ok(Part::Measure { .. } | Part::Target { .. }) => self.measure(announced, control),
+            Ok(Part::Measure { .. } | Part::Target { .. } | Part::Closing { .. }) => {
+                self.measure(announced, control)
+            }
             Ok(Part::Keep { .. }) => self.keep(announced, control),
             Ok(Part::Reapply) => self.reapply(announced),
             Err(not_ours) => Err(EngineError::refused(not_ours.to_string())),

@@ -18,6 +18,7 @@ pub fn effect_words(effect: &EffectId) -> String {
             (Arm::Incumbent, _) => "measuring the incumbent",
         },
         Part::Target { .. } => "measuring the incumbent once more for the target",
+        Part::Closing { .. } => "measuring start and finish against each other",
         Part::Keep { .. } => "committing",
     };
     words.to_owned()
@@ -35,6 +36,10 @@ mod tests {
         assert_eq!(words("t3/measure/candidate/2"), "measuring again");
         assert_eq!(words("t0/measure/incumbent/1"), "measuring the incumbent");
         assert_eq!(words("t3/keep/1"), "committing");
+        assert_eq!(
+            words("t3/closing/1/2"),
+            "measuring start and finish against each other"
+        );
         assert_eq!(words("t3/other"), "t3/other");
     }
 }

@@ -91,10 +91,13 @@ pub fn status_of(store: &Store, loop_name: &LoopName) -> Result<Option<LoopStatu
 
 /// What didn't fit the budget of a run last; none where everything did.
 pub fn refused_by_budget(store: &Store, run: &RunId) -> Result<Option<OverBudget>, EngineError> {
-    let newest = Select::newest(1);
-    let refused = store.events_of_kind(run, kernel::kind::EFFECT_REFUSED, newest)?;
+    let newest = |kind| store.events_of_kind(run, kind, Select::newest(1));
+    let refused = newest(kernel::kind::EFFECT_REFUSED)?;
+    let begun = newest(kernel::kind::INVOCATION_BEGUN)?;
+    let begun = begun.first().map_or(0, |entry| entry.sealed.event.seq);
     let body = refused
         .first()
+        .filter(|entry| entry.sealed.event.seq > begun)
         .and_then(|entry| kernel::body::<EffectRefused>(&entry.sealed.event).ok());
     Ok(body.map(|refused| refused.over))
 }

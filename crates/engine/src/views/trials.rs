@@ -130,7 +130,7 @@ impl TrialRow {
                 self.candidate = proposed.candidate;
                 proposed.ran
             }),
-            Part::Measure { .. } | Part::Target { .. } => {
+            Part::Measure { .. } | Part::Target { .. } | Part::Closing { .. } => {
                 result::<Measured>(&settlement).map(|measured| measured.ran)
             }
             Part::Reapply => {

@@ -234,13 +234,17 @@ fn next_command(
     match ending.known()? {
         Reason::Interrupted | Reason::HostFailed | Reason::HostDied => next("resume", ""),
         Reason::BaselineFailed | Reason::GaveUp => show(),
-        Reason::Budget => match after.refused.as_ref().and_then(raise) {
-            Some(command) => next(
-                &command,
-                "a higher limit goes on; it is for the loop's whole life, and status says what was spent",
-            ),
-            None => next("status", "says what was spent"),
-        },
+        Reason::Budget => {
+            // Nothing was refused where it is the measurements that are used up.
+            let runs = || Some("resume --max-runs N".to_owned());
+            match after.refused.as_ref().map_or_else(runs, raise) {
+                Some(command) => next(
+                    &command,
+                    "a higher limit goes on; it is for the loop's whole life, and status says what was spent",
+                ),
+                None => next("status", "says what was spent"),
+            }
+        }
         Reason::Waiting => next(
             "resume --unknown retry",
             "does it again; with --unknown fail it counts as failed",

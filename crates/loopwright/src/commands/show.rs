@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use loopwright_core::experiment::rule::keep::Purpose;
 use loopwright_core::experiment::state::Origin;
 use loopwright_engine::views::{CommandRow, TrialRow, trial_that_is_there};
 
@@ -74,9 +75,15 @@ fn text_of(row: &TrialRow, output: &Output) -> String {
         let value = taken
             .value
             .map_or_else(|| "no usable value".to_owned(), |value| value.to_string());
+        let purpose = match taken.purpose {
+            None => "",
+            Some(Purpose::Refresh) => " (a look at the incumbent)",
+            Some(Purpose::First) => " (first draw, screens only)",
+            Some(Purpose::Duel) => " (duel)",
+        };
         field(
             "reading",
-            &format!("{}: {} {value}", index + 1, taken.arm.name()),
+            &format!("{}: {} {value}{purpose}", index + 1, taken.arm.name()),
         );
     }
     if let Some(candidate) = &row.candidate {

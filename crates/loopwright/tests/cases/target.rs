@@ -23,7 +23,8 @@ fn one_confirmation_and_no_further_proposal() {
     assert_eq!(log[1]["outcome"], "kept", "{log:?}");
     assert_eq!(log[1]["value"], 1.0, "{log:?}");
     let runs = std::fs::read_to_string(rig.path("runs")).unwrap();
-    assert_eq!(runs, "run\npropose\nrun\nrun\n");
+    // The baseline; the change, and again to see that the metric repeats; the confirmation.
+    assert_eq!(runs, "run\npropose\nrun\nrun\nrun\n");
     let status = rig.loopwright(&["status", "--json"]);
     let status: Value = serde_json::from_str(&status).unwrap();
     let ending = status.to_string();

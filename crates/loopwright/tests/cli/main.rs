@@ -13,6 +13,7 @@ mod diff;
 mod doctor;
 mod help;
 mod init;
+mod keep_rule;
 mod log;
 mod replay;
 mod report;

@@ -50,8 +50,8 @@ impl Bench {
             .lines()
             .filter(|line| line.starts_with("begin"))
             .collect();
-        // Baseline and three measurements, five proposals.
-        let once = 4 + TRIALS as usize;
+        // Baseline and three measurements, one more of each that wins, five proposals.
+        let once = 6 + TRIALS as usize;
         assert!(
             begun.len() >= once && begun.len() <= once + repeats,
             "{plan}: {begun:?}"

@@ -102,9 +102,9 @@ fn a_run_killed_at_any_time_and_again_comes_out_as_the_undisturbed_one() {
 #[test]
 fn a_trial_cut_off_is_a_note_on_that_trial_and_not_another_one() {
     let bench = Bench::new();
-    let (status, _) = bench.run(&[("LOOPWRIGHT_CRASH", "measure.ready:3")]);
+    let (status, _) = bench.run(&[("LOOPWRIGHT_CRASH", "measure.ready:4")]);
     assert_eq!(bench::signal(status), Some(9));
-    bench.go_on("measure.ready:3");
+    bench.go_on("measure.ready:4");
     let shown = bench.output(&["show", "2"]);
     assert!(shown.contains("attempt 1"), "{shown}");
     let trials: Vec<u64> = bench.trials();

@@ -60,15 +60,26 @@ impl ExperimentScenario {
             Lost::AskRetry | Lost::AskFail | Lost::NobodyToAsk => "ask",
             Lost::Fail => "fail",
         };
-        let rule = json!({
+        let threshold = json!({
             "name": "threshold",
             "min_delta": random.pick(&["0", "2.5"]),
             "confirm": random.one_in(2),
         });
         let goal = random.pick(&["minimize", "maximize"]);
+        // Dice of its own, so that a seed's other orders stay what they were.
+        let mut of_rule = Random::of(plan.seed, "rule");
+        let rule = if of_rule.one_in(2) {
+            keep_rule(&mut of_rule)
+        } else {
+            threshold
+        };
+        let mut specification = specification(goal, &rule, &guards, lost);
+        if of_rule.one_in(3) {
+            specification["max_runs"] = json!(of_rule.between(3, 30));
+        }
         Self {
             seed: plan.seed,
-            specification: specification(goal, &rule, &guards, lost),
+            specification,
             orders,
             limits: Limits {
                 steps: plan.tokens.map(|tokens| 1 + tokens / 1000),
@@ -137,6 +148,23 @@ fn specification(goal: &str, rule: &Value, guards: &Value, lost: &str) -> Value 
     })
 }
 
+fn keep_rule(random: &mut Random) -> Value {
+    json!({
+        "name": "keep",
+        "doubt": random.pick(&["0.1", "0.4", "1"]),
+        "worth": random.pick(&["0", "0", "1", "2%"]),
+        "max_pairs": random.pick(&[2, 8, 24]),
+        "noise": match random.below(4) {
+            0 => json!("none"),
+            1 => json!({"readings": ["1", "2.5", "2"]}),
+            _ => json!("auto"),
+        },
+        "ratio": false,
+        "coarse": random.one_in(4),
+        "closing": random.pick(&[0, 1, 3]),
+    })
+}
+
 impl Scenario for ExperimentScenario {
     type Machine = Experiment;
 
@@ -180,7 +208,7 @@ impl Scenario for ExperimentScenario {
             Part::Propose => proposal(&mut random, path),
             Part::Reapply => settlement_of(&reapplied(&mut random, path)),
             Part::Keep { .. } => settlement_of(&keep(&mut random, path)),
-            Part::Measure { .. } | Part::Target { .. } => {
+            Part::Measure { .. } | Part::Target { .. } | Part::Closing { .. } => {
                 let tree = request["tree"].as_str().unwrap_or("");
                 let likely = matches!(part, Part::Measure { arm, .. } if arm == Arm::Incumbent);
                 settlement_of(&measurement(self.seed, &mut random, tree, likely))

@@ -5,12 +5,15 @@
 //! Rules are versioned policies: an old version stays when a new one comes, because recorded
 //! decisions must come out the same in every later release.
 
+pub mod keep;
 mod threshold;
 
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Real;
 use crate::spec::Goal;
+
+use keep::{Keep, Purse, Scale, Standing};
 
 pub use threshold::{Threshold, ThresholdJudge};
 
@@ -47,25 +50,40 @@ impl Arm {
 pub enum RuleSettings {
     /// One draw against the remembered incumbent, perhaps confirmed by another.
     Threshold(Threshold),
+    /// A draw that screens, a duel that decides, and a purse of doubt.
+    Keep(Keep),
 }
 
 impl RuleSettings {
     /// All policies there are; an old version stays when a new one comes.
-    pub const POLICIES: &[&str] = &[threshold::POLICY];
+    pub const POLICIES: &[&str] = &[threshold::POLICY, keep::POLICY];
 
     /// The policy in force, `name/version`.
     pub fn policy(&self) -> &'static str {
         match self {
             Self::Threshold(_) => threshold::POLICY,
+            Self::Keep(_) => keep::POLICY,
         }
     }
 
-    /// Opens the case of one candidate.
-    pub fn open(&self, goal: Goal, incumbent: Real) -> Judge {
+    /// Why a reading can't be judged, in words that follow its number; none where it can.
+    pub fn objection(&self, goal: Goal, value: Real) -> Option<String> {
         match self {
-            Self::Threshold(rule) => Judge::Threshold(ThresholdJudge::new(*rule, goal, incumbent)),
+            Self::Threshold(_) => None,
+            Self::Keep(rule) => Scale::of(rule, goal)
+                .judged(value)
+                .err()
+                .map(|why| why.to_string()),
         }
     }
+}
+
+/// What a rule remembers beyond one candidate: of the loop, and of its branch and segment.
+pub struct Books<'a> {
+    /// The loop's.
+    pub purse: &'a mut Purse,
+    /// The branch's in its segment.
+    pub standing: &'a mut Standing,
 }
 
 /// What a rule wants next.
@@ -78,12 +96,15 @@ pub enum Want {
 }
 
 /// What a rule says about a candidate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Verdict {
     /// Whether it helps.
     pub better: bool,
     /// The value that stands for the candidate.
     pub value: Real,
+    /// The incumbent's value that it stood against.
+    pub against: Real,
     /// Why, in words.
     pub why: String,
 }
@@ -94,6 +115,8 @@ pub struct Verdict {
 pub enum Judge {
     /// See [`Threshold`].
     Threshold(ThresholdJudge),
+    /// See [`keep`].
+    Keep(keep::Case),
 }
 
 impl Judge {
@@ -101,13 +124,37 @@ impl Judge {
     pub fn want(&self) -> Want {
         match self {
             Self::Threshold(judge) => judge.want(),
+            Self::Keep(case) => case.want(),
+        }
+    }
+
+    /// The value that stands for the candidate so far, if the rule has one.
+    pub fn value(&self) -> Option<Real> {
+        match (self, self.want()) {
+            (_, Want::Verdict(verdict)) => Some(verdict.value),
+            (Self::Threshold(_), Want::Measure(_)) => None,
+            (Self::Keep(case), Want::Measure(_)) => case.value(),
+        }
+    }
+
+    /// Whether a guard that is broken now ends the trial before the rule has its verdict. In a duel
+    /// the means of all its readings are held against each other at its end.
+    pub fn looks_at_guards(&self) -> bool {
+        match self {
+            Self::Threshold(_) => true,
+            Self::Keep(case) => case.is_before_duel(),
         }
     }
 
     /// One more reading of `arm`.
-    pub fn feed(&mut self, arm: Arm, value: Real) {
+    pub fn feed(&mut self, arm: Arm, value: Real, books: Option<Books<'_>>) {
         match self {
             Self::Threshold(judge) => judge.feed(arm, value),
+            Self::Keep(case) => {
+                if let (Some(books), Ok(judged)) = (books, case.scale().judged(value)) {
+                    case.feed(arm, judged, books.purse, books.standing);
+                }
+            }
         }
     }
 }

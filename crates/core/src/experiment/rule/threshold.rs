@@ -34,6 +34,13 @@ pub struct ThresholdJudge {
     values: Vec<Real>,
 }
 
+impl Threshold {
+    /// Opens a case against `incumbent`.
+    pub fn open(self, goal: Goal, incumbent: Real) -> ThresholdJudge {
+        ThresholdJudge::new(self, goal, incumbent)
+    }
+}
+
 impl ThresholdJudge {
     /// A case against `incumbent`.
     pub fn new(rule: Threshold, goal: Goal, incumbent: Real) -> Self {
@@ -58,13 +65,14 @@ impl ThresholdJudge {
             [] => Want::Measure(Arm::Candidate),
             [value] if !self.beats(*value) => self.lost(*value),
             [_] if self.rule.confirm => Want::Measure(Arm::Candidate),
-            [value] => won(
+            [value] => self.won(
                 *value,
                 format!("{} beat {}", value.short(), self.incumbent.short()),
             ),
             [first, second, ..] if !self.beats(*second) => Want::Verdict(Verdict {
                 better: false,
                 value: *second,
+                against: self.incumbent,
                 why: format!(
                     "won at {} but measured {} on a second run, against {}",
                     first.short(),
@@ -83,7 +91,7 @@ impl ThresholdJudge {
                     second.short(),
                     self.incumbent.short()
                 );
-                won(weaker, why)
+                self.won(weaker, why)
             }
         }
     }
@@ -119,17 +127,19 @@ impl ThresholdJudge {
         Want::Verdict(Verdict {
             better: false,
             value,
+            against: self.incumbent,
             why,
         })
     }
-}
 
-fn won(value: Real, why: String) -> Want {
-    Want::Verdict(Verdict {
-        better: true,
-        value,
-        why,
-    })
+    fn won(&self, value: Real, why: String) -> Want {
+        Want::Verdict(Verdict {
+            better: true,
+            value,
+            against: self.incumbent,
+            why,
+        })
+    }
 }
 
 #[cfg(test)]

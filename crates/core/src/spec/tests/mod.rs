@@ -6,6 +6,7 @@ mod file;
 mod pattern;
 mod resolving;
 mod round_trip;
+mod rules;
 
 use std::collections::BTreeMap;
 

@@ -245,7 +245,8 @@ fn no_numeric_setting_takes_what_is_no_number_or_too_large() {
     let absurd = ["", "nan", "inf", "-inf", "1e999", "0x10", "1_000", "١"];
     for setting in SETTINGS {
         let refused: &[&str] = match setting.kind {
-            ValueType::Number => &[],
+            ValueType::Number | ValueType::Graded(_) => &[],
+            ValueType::Amount => &["-1", "-5%", "%", "nan%"],
             ValueType::Count | ValueType::Duration | ValueType::Size => {
                 &["-1", "99999999999999999999", "9007199254740992d"]
             }

@@ -62,9 +62,31 @@ fn any_spec() -> impl Strategy<Value = ExperimentSpec> {
             spec.env = env;
             spec.target = judging.0;
             let min_delta = Real::new(judging.1).unwrap();
-            spec.rule = RuleSpec::Threshold {
-                min_delta,
-                confirm: judging.2,
+            spec.max_runs = limits.2;
+            spec.rule = if judging.3 {
+                let amount = Real::new(judging.1 % 50.0).unwrap();
+                RuleSpec::Keep(KeepSpec {
+                    doubt: Real::new(0.25).unwrap(),
+                    worth: if judging.2 {
+                        Tolerance::Percent(amount)
+                    } else {
+                        Tolerance::Absolute(amount)
+                    },
+                    max_pairs: 1 + limits.3 % 100,
+                    noise: match limits.3 % 3 {
+                        0 => NoiseSpec::Auto,
+                        1 => NoiseSpec::None,
+                        _ => NoiseSpec::Readings(vec![Real::ZERO, min_delta]),
+                    },
+                    ratio: false,
+                    coarse: judging.2,
+                    closing: limits.3 % 101,
+                })
+            } else {
+                RuleSpec::Threshold {
+                    min_delta,
+                    confirm: judging.2,
+                }
             };
             spec.brief = judging.3;
             spec.in_place = judging.2;
