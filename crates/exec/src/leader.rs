@@ -383,7 +383,7 @@ fn later(now: Instant, by: Duration) -> Instant {
 
 /// Rounded up to a millisecond's thousandth, so that a deadline is never
 /// polled for in vain.
-fn timespec(duration: Duration) -> Timespec {
+pub(crate) fn timespec(duration: Duration) -> Timespec {
     let duration = duration + Duration::from_micros(1);
     Timespec {
         tv_sec: i64::try_from(duration.as_secs()).unwrap_or(i64::MAX),

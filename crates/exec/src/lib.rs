@@ -18,6 +18,7 @@
 //! | `finished` | what came of it |
 //! | `fork_server` | what supervisors are copies of |
 //! | `launch` | the channels to a supervisor, and the one that is ready before it is needed |
+//! | `patience` | by when a supervisor has to answer |
 //! | `plain` | lines that need no shell |
 //! | `protocol` | what engine and supervisor say to each other |
 //! | `supervisor` | the supervisor's entry and its choice of fence |
@@ -44,6 +45,7 @@ mod keeper;
 mod launch;
 mod leader;
 mod orphan;
+mod patience;
 mod plain;
 mod procfs;
 mod protocol;

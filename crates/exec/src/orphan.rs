@@ -142,6 +142,18 @@ pub(crate) fn sweep(id: &SupervisorId, patience: Duration) -> Result<usize, Orph
     Ok(killed.len())
 }
 
+/// Lets everybody of a family go on who was stopped, the supervisor first of all; says whether that
+/// (or the first process of its namespace) was.
+pub(crate) fn wake(id: &SupervisorId) -> bool {
+    let own = i32::try_from(id.pid).unwrap_or(-1);
+    let mut leader_was_stopped = false;
+    for process in remaining(id, Session::Doubted) {
+        leader_was_stopped |= process.is_stopped() && process.session == own;
+        signal_process(&process, Signal::CONT);
+    }
+    leader_was_stopped
+}
+
 fn still_there(id: &SupervisorId, waited: Duration, left: &[Process]) -> OrphanError {
     let name = |process: &Process| format!("{} ({})", process.pid, process.name);
     let names: Vec<String> = left.iter().map(name).collect();

@@ -25,6 +25,11 @@ impl Process {
     pub(crate) fn is_dead(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
     }
+
+    /// Stopped by a signal, or by a tracer.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
+    }
 }
 
 /// Reads one process; `None` if there is none with that id.

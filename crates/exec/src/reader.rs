@@ -5,6 +5,10 @@
 //! supervisor was killed before it could report, it ends the family. The first
 //! process of a namespace reports when all others are gone, and then only has to
 //! end itself: that isn't waited for.
+//!
+//! A supervisor that doesn't answer when it must (see `patience`) is stopped, most
+//! likely: it is woken and told to end everything at once, again and again for a
+//! while, and then killed with its family.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,18 +18,20 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, Shutdown};
-use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 
 use crate::capture::Capture;
 use crate::finished::{Containment, Ending, Finished};
 use crate::keeper::Keeper;
 use crate::launch::Supervisor;
-use crate::orphan::{SupervisorId, sweep};
+use crate::leader::timespec;
+use crate::orphan::{SupervisorId, sweep, wake};
+use crate::patience::{Due, Patience, Why};
 use crate::procfs;
 use crate::protocol::{End, News, Report, split_message};
-use crate::running::{StopHow, stop};
+use crate::running::{StopHow, tell_to_stop};
 
 /// How much is read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -34,14 +40,21 @@ const READ_BYTES: usize = 64 * 1024;
 const LAST_READS: usize = 256;
 
 /// How often an old kernel, which can't tell, is asked for a supervisor's end.
-const LOOK_AGAIN: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 10_000_000,
-};
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// How long the family of a supervisor that was killed from outside may take
 /// to end.
 const LOST_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long a supervisor that was woken may take: longer than it works at a family that can't be ended
+/// before it gives up, and than much memory takes to be given back.
+const WOKEN_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a supervisor is woken while that lasts.
+const WAKE_AGAIN: Duration = Duration::from_millis(50);
+
+/// One that was found stopped so often is being stopped again and again.
+const STOPPED_MOST: u32 = 10;
 
 /// Sees every byte of the output (standard output where streams are separate),
 /// in order, as it arrives. It runs inside [`Running::wait`](crate::Running::wait): a slow observer
@@ -75,7 +88,18 @@ pub(crate) struct Reader {
     arrived: Vec<u8>,
     report: Option<Report>,
     buffer: Vec<u8>,
+    patience: Arc<Patience>,
+    overdue: Option<Overdue>,
     is_over: bool,
+}
+
+/// A supervisor that did not answer when it had to.
+struct Overdue {
+    why: Why,
+    since: Instant,
+    found_stopped: u32,
+    /// Its family could not be ended.
+    is_stuck: bool,
 }
 
 /// What a reader reads from.
@@ -83,6 +107,7 @@ pub(crate) struct Sources {
     pub(crate) output: OwnedFd,
     pub(crate) errors: Option<OwnedFd>,
     pub(crate) control: Arc<UnixStream>,
+    pub(crate) patience: Arc<Patience>,
     pub(crate) child: Pid,
     pub(crate) id: SupervisorId,
     pub(crate) supervisor: Supervisor,
@@ -93,7 +118,8 @@ impl Drop for Reader {
         // Also if the observer panics in the middle of it all.
         if !self.is_over {
             self.observer = None;
-            stop(&self.control, StopHow::AtOnce);
+            tell_to_stop(&self.control, StopHow::AtOnce);
+            self.patience.stop_asked(StopHow::AtOnce);
             let _ = self.read_all();
         }
     }
@@ -106,6 +132,7 @@ enum Source {
     Report,
     Output,
     Errors,
+    Bell,
 }
 
 impl Reader {
@@ -129,30 +156,34 @@ impl Reader {
             arrived: Vec::new(),
             report: None,
             buffer: vec![0; READ_BYTES],
+            patience: sources.patience,
+            overdue: None,
             is_over: false,
         }
     }
 
+    /// Kills a supervisor that takes no request: nothing of its command was started.
+    pub(crate) fn give_supervisor_up(&self) {
+        let _ = kill_process(self.child, Signal::KILL);
+    }
+
     /// Reads everything to the end; in words, why there is no report.
     pub(crate) fn read_all(&mut self) -> Option<String> {
-        let mut open = vec![Source::Output, Source::Report];
+        let mut open = vec![Source::Bell, Source::Output, Source::Report];
         if self.errors.is_some() {
             open.push(Source::Errors);
         }
         // A pipe's end means nothing: it may end long before, if the command closes
         // it, or be held open by nobody of the family.
-        while !self.turn(&mut open) {}
+        while !self.turn(&mut open) && !self.is_given_up() {}
         self.listen();
         let mut lost = None;
         if self.family_is_gone() {
             self.supervisor.collect_later(self.child);
         } else {
-            let unswept = match self.report {
-                Some(_) => None,
-                None => self.end_lost_family(),
-            };
-            let status = collect(self.child);
-            lost = self.report.is_none().then(|| why_lost(status, unswept));
+            let is_unended = self.report.is_none() || self.overdue.is_some();
+            let unswept = is_unended.then(|| self.end_lost_family()).flatten();
+            lost = self.collect_lost(unswept);
         }
         // Nobody is left to write: what the pipes hold is the rest. (Bounded, lest
         // a survivor of a weak fence writes for ever.)
@@ -162,6 +193,53 @@ impl Reader {
         }
         self.is_over = true;
         lost
+    }
+
+    /// Collects the supervisor; in words, why there is no report.
+    fn collect_lost(&mut self, unswept: Option<String>) -> Option<String> {
+        if let Some(unswept) = unswept {
+            if let Some(overdue) = &mut self.overdue {
+                overdue.is_stuck = true;
+            }
+            // It may be one of those that can't be ended.
+            self.supervisor.collect_later(self.child);
+            return Some(format!("the supervisor can't be waited for; {unswept}"));
+        }
+        let status = collect(self.child);
+        self.report.is_none().then(|| why_lost(status))
+    }
+
+    /// Whether a supervisor that doesn't answer is to be killed. Before that it is woken, and told that
+    /// there is no time left.
+    fn is_given_up(&mut self) -> bool {
+        let now = Instant::now();
+        let Some(Due { why, .. }) = self.patience.due().filter(|due| now >= due.at) else {
+            return false;
+        };
+        if self.overdue.is_none() {
+            tell_to_stop(&self.control, StopHow::AtOnce);
+        }
+        let overdue = self.overdue.get_or_insert(Overdue {
+            why,
+            since: now,
+            found_stopped: 0,
+            is_stuck: false,
+        });
+        overdue.found_stopped += u32::from(wake(&self.id));
+        overdue.found_stopped > STOPPED_MOST || now >= overdue.since + WOKEN_PATIENCE
+    }
+
+    /// How long there is nothing to do but to read; `None`: as long as it takes.
+    fn quiet_time(&self) -> Option<Duration> {
+        let until = match (&self.overdue, self.patience.due()) {
+            (Some(_), _) => Some(WAKE_AGAIN),
+            (None, Some(due)) => Some(due.at.saturating_duration_since(Instant::now())),
+            (None, None) => None,
+        };
+        match self.end_fd {
+            Some(_) => until,
+            None => Some(until.map_or(LOOK_AGAIN, |until| until.min(LOOK_AGAIN))),
+        }
     }
 
     /// Whether the first process of a namespace has said that nobody else is left.
@@ -187,12 +265,16 @@ impl Reader {
             let fd = PollFd::from_borrowed_fd(fd, PollFlags::IN);
             fds.push((Source::SupervisorsEnd, fd));
         }
-        let ready = wait_for_any(fds, self.end_fd.is_none().then_some(LOOK_AGAIN));
+        let ready = wait_for_any(fds, self.quiet_time());
         for source in &ready {
             let goes_on = match source {
                 Source::SupervisorsEnd => true,
                 Source::Report => self.listen(),
                 Source::Output | Source::Errors => self.read(*source).is_some(),
+                Source::Bell => {
+                    self.patience.hush();
+                    true
+                }
             };
             if !goes_on {
                 open.retain(|still| still != source);
@@ -211,6 +293,7 @@ impl Reader {
         match source {
             Source::SupervisorsEnd => self.end_fd.as_ref().map(AsFd::as_fd),
             Source::Report => Some(self.control.as_fd()),
+            Source::Bell => Some(self.patience.bell()),
             Source::Output => Some(self.output.as_fd()),
             Source::Errors => self.errors.as_ref().map(|(pipe, _)| pipe.as_fd()),
         }
@@ -255,6 +338,7 @@ impl Reader {
         };
         if let Ok(Some((body, _))) = split_message(&self.arrived) {
             self.report = Report::decode(body);
+            self.patience.reported();
         }
         goes_on
     }
@@ -270,9 +354,15 @@ impl Reader {
     /// What came of it all; `lost` says why there is no report.
     pub(crate) fn finish(mut self, lost: Option<String>) -> Finished {
         let keeper = std::mem::replace(&mut self.keeper, Keeper::nothing());
+        let ended = self.overdue.as_ref().filter(|overdue| !overdue.is_stuck);
+        let overdue = ended.map(|overdue| overdue.why);
         let mut finished = Finished {
-            ending: Ending::SupervisorLost {
-                detail: lost.unwrap_or_default(),
+            ending: match overdue {
+                Some(Why::Limit) => Ending::TimedOut,
+                Some(Why::Stop) => Ending::Stopped,
+                _ => Ending::SupervisorLost {
+                    detail: lost.unwrap_or_default(),
+                },
             },
             output: keeper.finish(),
             stderr: self.errors.take().map(|(_, keeper)| keeper.finish()),
@@ -297,6 +387,8 @@ impl Reader {
             }
             News::Finished(outcome) => {
                 finished.ending = match outcome.end {
+                    // When it ended, nobody saw.
+                    _ if overdue == Some(Why::Limit) => Ending::TimedOut,
                     End::Exited(code) => Ending::Exited(code),
                     End::Signaled(signal) => Ending::Signaled(signal),
                     End::TimedOut => Ending::TimedOut,
@@ -325,8 +417,9 @@ fn collect(child: Pid) -> io::Result<ExitStatus> {
 }
 
 /// Waits until something is readable or has ended, at most for `limit`.
-fn wait_for_any(sources: Vec<(Source, PollFd<'_>)>, limit: Option<Timespec>) -> Vec<Source> {
+fn wait_for_any(sources: Vec<(Source, PollFd<'_>)>, limit: Option<Duration>) -> Vec<Source> {
     let (names, mut fds): (Vec<Source>, Vec<PollFd<'_>>) = sources.into_iter().unzip();
+    let limit = limit.map(timespec);
     // A failed wait (a signal's handler ran) finds nothing ready: one comes back.
     let _ = poll(&mut fds, limit.as_ref());
     let ready = names.into_iter().zip(&fds);
@@ -336,14 +429,9 @@ fn wait_for_any(sources: Vec<(Source, PollFd<'_>)>, limit: Option<Timespec>) -> 
         .collect()
 }
 
-fn why_lost(status: io::Result<ExitStatus>, unswept: Option<String>) -> String {
-    let mut detail = match status {
+fn why_lost(status: io::Result<ExitStatus>) -> String {
+    match status {
         Ok(status) => format!("the supervisor ended without a report ({status})"),
         Err(error) => format!("the supervisor ended without a report ({error})"),
-    };
-    if let Some(unswept) = unswept {
-        detail.push_str("; ");
-        detail.push_str(&unswept);
     }
-    detail
 }

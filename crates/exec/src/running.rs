@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, SeekFrom};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -19,10 +20,14 @@ use crate::command::{Command, Program, Stdin};
 use crate::finished::Finished;
 use crate::launch::{Shape, Supervisor};
 use crate::orphan::SupervisorId;
+use crate::patience::Patience;
 use crate::plain;
 use crate::procfs;
 use crate::protocol::{Request, STOP_AT_ONCE, STOP_GENTLY};
 use crate::reader::{Observer, Reader, Sources};
+
+/// How long a supervisor may take to make room for a request that is longer than a socket holds.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why a command's supervisor couldn't be started. (What keeps the command
 /// itself from running is an [`Ending`](crate::Ending).)
@@ -63,16 +68,18 @@ pub enum StopHow {
 #[derive(Clone, Debug)]
 pub struct Stopper {
     control: Arc<UnixStream>,
+    patience: Arc<Patience>,
 }
 
 impl Stopper {
     /// Asks for the command's end; comes back at once.
     pub fn stop(&self, how: StopHow) {
-        stop(&self.control, how);
+        tell_to_stop(&self.control, how);
+        self.patience.stop_asked(how);
     }
 }
 
-pub(crate) fn stop(control: &UnixStream, how: StopHow) {
+pub(crate) fn tell_to_stop(control: &UnixStream, how: StopHow) {
     let word = match how {
         StopHow::Gently => STOP_GENTLY,
         StopHow::AtOnce => STOP_AT_ONCE,
@@ -90,6 +97,7 @@ pub(crate) fn stop(control: &UnixStream, how: StopHow) {
 pub struct Running {
     id: SupervisorId,
     control: Arc<UnixStream>,
+    patience: Arc<Patience>,
     reader: Option<Reader>,
 }
 
@@ -103,6 +111,7 @@ impl Running {
     pub fn stopper(&self) -> Stopper {
         Stopper {
             control: Arc::clone(&self.control),
+            patience: Arc::clone(&self.patience),
         }
     }
 
@@ -146,8 +155,12 @@ impl Held {
     pub fn release(mut self) -> Running {
         let running = self.running.take();
         let running = running.expect("BUG: a held command is released once");
-        // If it can't be told it has ended: the reader finds out why.
-        let _ = send_request(&running.control, &self.message, self.stdin.as_ref());
+        let sent = send_request(&running.control, &self.message, self.stdin.as_ref());
+        if let (Err(_), Some(reader)) = (sent, &running.reader) {
+            // It has ended, or takes nothing: the reader finds out what there is to tell.
+            reader.give_supervisor_up();
+        }
+        running.patience.released();
         running
     }
 }
@@ -184,6 +197,8 @@ pub fn hold(
         streams: command.streams,
         isolation: command.isolation,
     };
+    let patience = Patience::new(&command).map_err(resources("event"))?;
+    let patience = Arc::new(patience);
     let (channels, child) = supervisor.launch(shape)?;
     let pid = child.as_raw_pid() as u32;
     let id = SupervisorId {
@@ -194,10 +209,13 @@ pub fn hold(
     };
     let message = request(&command).encode();
     let control = Arc::new(channels.control);
+    // Without a timeout one that is stopped could hold us.
+    let _ = control.set_write_timeout(Some(REQUEST_PATIENCE));
     let sources = Sources {
         output: channels.output,
         errors: channels.errors,
         control: Arc::clone(&control),
+        patience: Arc::clone(&patience),
         child,
         id: id.clone(),
         supervisor: supervisor.clone(),
@@ -206,6 +224,7 @@ pub fn hold(
     let running = Running {
         id,
         control,
+        patience,
         reader: Some(reader),
     };
     Ok(Held {

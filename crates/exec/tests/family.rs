@@ -5,7 +5,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use loopwright_exec::{Command, Containment, Ending, Isolation, StopHow, process_alive};
+use loopwright_exec::{Command, Containment, Ending, Isolation, StopHow, hold, process_alive};
+use rustix::process::{Pid, Signal, kill_process};
 use support::{
     ISOLATIONS, assert_gone_within, await_sleeping, begin, containment_of, mark, marked, run, said,
     shell_in, skip,
@@ -308,5 +309,125 @@ fn many_short_orphans_leave_no_zombies_behind_while_it_runs() {
         }
         assert!(finished.leftovers.is_empty());
         assert_gone_within("no-such-mark", Duration::ZERO);
+    }
+}
+
+/// The supervisor and, where it leads a namespace, that one's first process.
+fn leaders(supervisor: u32) -> Vec<Pid> {
+    let children = format!("/proc/{supervisor}/task/{supervisor}/children");
+    let children = std::fs::read_to_string(children).unwrap_or_default();
+    let children = children.split_ascii_whitespace().map(str::to_owned);
+    let is_leader = |child: &String| {
+        let name = std::fs::read_to_string(format!("/proc/{child}/comm"));
+        name.is_ok_and(|name| name.trim_end() == "loopwright-sup")
+    };
+    let pids = children.filter(is_leader).chain([supervisor.to_string()]);
+    pids.map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap())
+        .collect()
+}
+
+fn stop_leaders(supervisor: u32) -> Vec<Pid> {
+    let leaders = leaders(supervisor);
+    for leader in &leaders {
+        kill_process(*leader, Signal::STOP).unwrap();
+    }
+    leaders
+}
+
+#[test]
+fn a_supervisor_that_is_stopped_keeps_no_limit_from_coming() {
+    for isolation in ISOLATIONS {
+        let mark = mark("stopped");
+        let line = format!("{} echo begun; sleep 600.{mark}", stubborn(&mark));
+        let mut command = limited(&line, isolation, Duration::from_millis(700));
+        command.grace = Duration::from_millis(100);
+        let begun = Instant::now();
+        let running = begin(command);
+        await_sleeping(&mark, 4);
+        stop_leaders(running.id().pid);
+        let finished = running.wait();
+        assert_eq!(finished.ending, Ending::TimedOut, "{isolation:?}");
+        assert_eq!(said(&finished), "begun");
+        // It was woken, and told all there is to tell.
+        assert!(finished.cpu_user.is_some() && finished.containment.is_some());
+        assert!(begun.elapsed() < Duration::from_secs(6), "{isolation:?}");
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{isolation:?}");
+    }
+}
+
+#[test]
+fn one_that_is_stopped_again_and_again_is_killed_with_its_family() {
+    for isolation in ISOLATIONS {
+        let mark = mark("again");
+        let line = format!("{} sleep 600.{mark}", stubborn(&mark));
+        let mut command = limited(&line, isolation, Duration::from_millis(700));
+        command.grace = Duration::ZERO;
+        let begun = Instant::now();
+        let running = begin(command);
+        await_sleeping(&mark, 4);
+        let leaders = stop_leaders(running.id().pid);
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        let finished = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    for leader in &leaders {
+                        // Nobody takes the number meanwhile: it is collected at the end only.
+                        let _ = kill_process(*leader, Signal::STOP);
+                    }
+                    std::thread::yield_now();
+                }
+            });
+            let finished = running.wait();
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            finished
+        });
+        assert_eq!(finished.ending, Ending::TimedOut, "{isolation:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{isolation:?}");
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{isolation:?}");
+    }
+}
+
+#[test]
+fn a_supervisor_that_is_stopped_keeps_nobody_from_stopping_the_command() {
+    for isolation in ISOLATIONS {
+        let mark = mark("deaf");
+        let mut command = shell_in(&format!("sleep 600.{mark}"), isolation);
+        command.grace = Duration::from_millis(100);
+        let running = begin(command.clone());
+        await_sleeping(&mark, 1);
+        stop_leaders(running.id().pid);
+        let stopper = running.stopper();
+        let waiting = std::thread::spawn(move || running.wait());
+        stopper.stop(StopHow::Gently);
+        let finished = waiting.join().unwrap();
+        assert_eq!(finished.ending, Ending::Stopped, "{isolation:?}");
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{isolation:?}");
+        // Nor does one that is given up.
+        let running = begin(command);
+        await_sleeping(&mark, 1);
+        stop_leaders(running.id().pid);
+        drop(running);
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{isolation:?}");
+    }
+}
+
+#[test]
+fn a_supervisor_that_is_stopped_before_its_command_is_known_holds_nobody() {
+    for isolation in [Isolation::Auto, Isolation::SubreaperOnly] {
+        let mut command = limited("echo late", isolation, Duration::from_millis(100));
+        command.grace = Duration::ZERO;
+        // More than a socket holds, so that sending it has to wait for its reader.
+        let huge = "x".repeat(100_000);
+        command
+            .env
+            .set
+            .extend((0..12).map(|at| (format!("HUGE_{at}").into(), huge.clone().into())));
+        let held = hold(command, None, &support::supervisor()).unwrap();
+        let in_namespace = containment_of(isolation) == Containment::PidNamespace;
+        let expected = if in_namespace { 2 } else { 1 };
+        support::await_that("all who lead", || leaders(held.id().pid).len() == expected);
+        stop_leaders(held.id().pid);
+        let finished = held.release().wait();
+        assert_ne!(finished.ending, Ending::Exited(0), "{isolation:?}");
     }
 }

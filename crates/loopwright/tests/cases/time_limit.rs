@@ -2,9 +2,11 @@
 
 use std::fs;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::rig::Rig;
+use crate::common::await_that;
+use crate::rig::{Rig, words_of};
 
 const FAMILY: &str = "if [ \"$(cat x)\" != 10 ]; then
   setsid sleep 600 &
@@ -81,4 +83,39 @@ fn nothing_outlives_the_limit_or_success() {
     assert!(users.try_wait().unwrap().is_none(), "the user's was ended");
     users.kill().unwrap();
     users.wait().unwrap();
+}
+
+/// The supervisor of the command that runs for an effect, as it is noted in the store.
+fn supervisor_of(rig: &Rig, effect: &str) -> String {
+    let folder = rig.repository().join(".git/loopwright/running");
+    let mut found = None;
+    await_that("the supervisor to be noted", || {
+        let mut notes = fs::read_dir(&folder).into_iter().flatten().flatten();
+        found = notes.find_map(|note| {
+            let note: Value = serde_json::from_slice(&fs::read(note.path()).ok()?).ok()?;
+            (note["effect"] == effect).then(|| note["pid"].as_u64())?
+        });
+        found.is_some()
+    });
+    found.unwrap().to_string()
+}
+
+#[test]
+fn whoever_stops_the_supervisor_keeps_no_limit_from_coming() {
+    let rig = Rig::new();
+    let propose = "touch \"$OUTSIDE/begun\"; setsid sleep 600 & echo 5 > x; sleep 600";
+    let limits = ["--propose-limit", "1s", "--trials", "1"];
+    let child = rig.start(&rig.repository(), "a", propose, &limits);
+    rig.await_file("begun");
+    let supervisor = supervisor_of(&rig, "t1/propose");
+    let children = format!("/proc/{supervisor}/task/{supervisor}/children");
+    let children = fs::read_to_string(children).unwrap();
+    for pid in children.split_ascii_whitespace().chain([&*supervisor]) {
+        let pid = Pid::from_raw(pid.parse().unwrap()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+    }
+    words_of(&child.wait_with_output().unwrap(), 0);
+    let late = rig.log().pop().unwrap();
+    assert_eq!(late["outcome"], "timed_out", "{late}");
+    assert_eq!(family_of(&rig), 0);
 }
