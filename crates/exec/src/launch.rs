@@ -12,19 +12,28 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, pidfd_open, waitid,
+    waitpid,
 };
 
 use crate::command::{Isolation, Streams};
 use crate::fork_server::{Refusal, Server};
+use crate::leader::timespec;
+use crate::reader::LOOK_AGAIN;
 use crate::running::StartError;
 
 /// Room in a pipe, so that a talkative command and the reader take fewer turns.
 const PIPE_BYTES: usize = 256 * 1024;
+
+/// How long is waited at the end for those who only have to end themselves. One that hangs in the kernel
+/// does so without us.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is executed as supervisor. Copies share one fork server, which ends with
 /// the last of them.
@@ -193,11 +202,28 @@ impl Drop for State {
             self.ending.extend(child.and_then(Result::ok));
             drop(channels);
         }
+        // Nothing is left to do for them; and one that somebody stopped would never end.
         for child in &self.ending {
-            // Nothing is left to do for it; and one that somebody stopped would never end.
             let _ = kill_process(*child, Signal::KILL);
-            while let Err(rustix::io::Errno::INTR) = waitpid(Some(*child), WaitOptions::empty()) {}
         }
+        let give_up_at = Instant::now() + LAST_PATIENCE;
+        while !self.ending.is_empty() && Instant::now() < give_up_at {
+            await_end(self.ending[0], give_up_at);
+            self.collect_ended();
+        }
+    }
+}
+
+/// Waits for a child's end, or until then.
+fn await_end(child: Pid, until: Instant) {
+    let left = until.saturating_duration_since(Instant::now());
+    match pidfd_open(child, PidfdFlags::empty()) {
+        Ok(end) => {
+            let mut fds = [PollFd::new(&end, PollFlags::IN)];
+            let _ = poll(&mut fds, Some(&timespec(left)));
+        }
+        // An old kernel: one looks again.
+        Err(_) => std::thread::sleep(left.min(LOOK_AGAIN)),
     }
 }
 

@@ -13,8 +13,9 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, AtFlags, CWD};
 
 use crate::command::Environment;
 
@@ -72,8 +73,9 @@ fn variable(env: &Environment, name: &OsStr) -> Option<OsString> {
 }
 
 fn is_executable(file: &Path) -> bool {
-    let facts = file.metadata();
-    facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+    // By whom it may be executed is for the system to say, not for its mode alone.
+    let is_allowed = rustix::fs::accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok();
+    is_allowed && file.is_file()
 }
 
 /// Whether the kernel can execute it: a shell would run any other file as a script.
@@ -85,6 +87,8 @@ fn is_program(file: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn env(path: &str) -> Environment {
@@ -139,6 +143,16 @@ mod tests {
         ] {
             assert_eq!(words(line, scratch.path(), &path), None, "{line:?}");
         }
+        // The first of a name that may be executed counts, as for a shell.
+        let (closed, open) = (scratch.path().join("closed"), scratch.path().join("open"));
+        for (folder, mode) in [(&closed, 0o644), (&open, 0o755)] {
+            std::fs::create_dir(folder).unwrap();
+            std::fs::write(folder.join("tool"), "#!/bin/sh\n").unwrap();
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(folder.join("tool"), mode).unwrap();
+        }
+        let both = env(&format!("{}:{}", closed.display(), open.display()));
+        assert_eq!(find("tool", Path::new("/"), &both), Some(open.join("tool")));
         for folders in ["", "bin:/usr/bin", ":/usr/bin", "/nowhere"] {
             assert_eq!(
                 words("ls", Path::new("/"), &env(folders)),

@@ -39,8 +39,8 @@ const READ_BYTES: usize = 64 * 1024;
 /// How often is read at most once everybody is dead: far more than pipes hold.
 const LAST_READS: usize = 256;
 
-/// How often an old kernel, which can't tell, is asked for a supervisor's end.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How often an old kernel, which can't tell, is asked for a process's end.
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// How long the family of a supervisor that was killed from outside may take
 /// to end.

@@ -89,15 +89,17 @@ pub fn status_of(store: &Store, loop_name: &LoopName) -> Result<Option<LoopStatu
     Ok(Some(of_run(&summary.run, loop_name, run, state, words)))
 }
 
-/// What didn't fit the budget of a run last; none where everything did.
+/// What didn't fit the budget of a run last, in its newest invocation; none where everything did.
 pub fn refused_by_budget(store: &Store, run: &RunId) -> Result<Option<OverBudget>, EngineError> {
-    let newest = |kind| store.events_of_kind(run, kind, Select::newest(1));
-    let refused = newest(kernel::kind::EFFECT_REFUSED)?;
-    let begun = newest(kernel::kind::INVOCATION_BEGUN)?;
-    let begun = begun.first().map_or(0, |entry| entry.sealed.event.seq);
+    let begun = store.events_of_kind(run, kernel::kind::INVOCATION_BEGUN, Select::newest(1))?;
+    // Refusals have no index of their own: no more is read than what came since.
+    let since = Select {
+        after_seq: begun.first().map(|entry| entry.sealed.event.seq),
+        ..Select::newest(1)
+    };
+    let refused = store.events_of_kind(run, kernel::kind::EFFECT_REFUSED, since)?;
     let body = refused
         .first()
-        .filter(|entry| entry.sealed.event.seq > begun)
         .and_then(|entry| kernel::body::<EffectRefused>(&entry.sealed.event).ok());
     Ok(body.map(|refused| refused.over))
 }

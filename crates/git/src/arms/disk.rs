@@ -9,9 +9,11 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result};
 use sha2::{Digest as _, Sha256};
+
+pub(crate) use crate::place::names;
 
 /// The SHA-256 of a file's content.
 pub(crate) type Digest = [u8; 32];
@@ -73,30 +75,6 @@ pub(crate) fn stat(parent: impl AsFd, name: &[u8]) -> Result<Option<Stat>> {
     }
 }
 
-/// The names in a directory with their kinds, in no order.
-pub(crate) fn names(directory: impl AsFd) -> Result<Vec<(Vec<u8>, FileType)>> {
-    let mut found = Vec::new();
-    let mut buffer = Vec::with_capacity(16 * 1024);
-    let mut entries = RawDir::new(directory.as_fd(), buffer.spare_capacity_mut());
-    while let Some(entry) = entries.next() {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        if name == b"." || name == b".." {
-            continue;
-        }
-        let kind = match entry.file_type() {
-            // Some file systems don't say.
-            FileType::Unknown => match stat(&directory, name)? {
-                Some(stat) => kind(&stat),
-                None => continue,
-            },
-            known => known,
-        };
-        found.push((name.to_vec(), kind));
-    }
-    Ok(found)
-}
-
 /// Removes whatever has this name, with everything below it; fine if nothing has.
 pub(crate) fn remove(parent: impl AsFd, name: &[u8]) -> Result<()> {
     match rustix::fs::unlinkat(&parent, name, AtFlags::empty()) {
@@ -135,9 +113,9 @@ fn clear(
     if permissions != 0o700 {
         rustix::fs::fchmod(&directory, Mode::from_raw_mode(0o700))?;
     }
-    for (child, kind) in names(&directory)? {
+    for (child, kind) in names(directory.as_fd())? {
         if kind != FileType::Directory {
-            rustix::fs::unlinkat(&directory, &child, AtFlags::empty())?;
+            rustix::fs::unlinkat(&directory, &*child, AtFlags::empty())?;
         } else if depth < REMOVAL_DEPTH {
             clear(directory.as_fd(), &child, top, moved_up, depth + 1)?;
         } else {

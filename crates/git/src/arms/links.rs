@@ -201,7 +201,7 @@ impl Walk {
         match kind {
             FileType::Directory if depth < DEPTH => {
                 let fd = disk::open_input(parent, name).map_err(fail)?;
-                let mut names = disk::names(&fd).map_err(fail)?;
+                let mut names = disk::names(fd.as_fd()).map_err(fail)?;
                 names.sort_unstable_by(|one, other| one.0.cmp(&other.0));
                 for (child, _) in names {
                     let child_path = path.join(os_name(&child));

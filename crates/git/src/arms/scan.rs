@@ -103,7 +103,7 @@ impl<'a> Scan<'a> {
     /// Compares one directory; `None` stands for one that has yet to be made. Returns whether
     /// anything in it stays.
     fn directory(&mut self, fd: Option<BorrowedFd<'_>>, place: &Place) -> Result<bool, ArmsError> {
-        let mut on_disk: HashMap<Vec<u8>, FileType> = HashMap::new();
+        let mut on_disk: HashMap<Box<[u8]>, FileType> = HashMap::new();
         if let Some(fd) = fd {
             disk::normalise_directory(fd).map_err(self.fail(&place.path))?;
             on_disk.extend(disk::names(fd).map_err(self.fail(&place.path))?);

@@ -84,7 +84,7 @@ pub(crate) fn names(at: BorrowedFd<'_>) -> Result<Vec<Name>, Errno> {
         let kind = match entry.file_type() {
             FileType::Unknown => match statat(at, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => FileType::from_raw_mode(stat.st_mode),
-                Err(Errno::NOENT) => continue,
+                Err(Errno::NOENT | Errno::NOTDIR) => continue,
                 Err(error) => return Err(error),
             },
             kind => kind,

@@ -36,13 +36,7 @@ impl WorkTree {
         tree: Oid,
         listing: &TreeListing,
     ) -> Result<bool, GitError> {
-        let plain = store.listing(&tree)?;
-        let redraw = store.use_attributes_of(&plain)?;
-        let mut place = self.open_or_make()?;
-        if !self.known {
-            self.learn(&mut place, store, listing)?;
-        }
-        self.known = false;
+        let (mut place, redraw) = self.leave(store, tree, listing)?;
         let moved = self.moved_aside();
         let brought = self.bring_place(&mut place, store, listing, redraw);
         if let (Err(GitError::Refused(Refusal::CantBeSaved(_))), Some(aside)) =
@@ -52,9 +46,7 @@ impl WorkTree {
         }
         brought?;
         self.stored.clear();
-        self.tree = tree;
-        self.listing = Arc::clone(listing);
-        self.known = true;
+        self.arrive(tree, listing);
         Ok(redraw)
     }
 

@@ -19,13 +19,7 @@ impl WorkTree {
         tree: Oid,
         listing: &TreeListing,
     ) -> Result<(), GitError> {
-        let plain = store.listing(&tree)?;
-        let redraw = store.use_attributes_of(&plain)?;
-        let mut place = self.open_or_make()?;
-        if !self.known {
-            self.learn(&mut place, store, listing)?;
-        }
-        self.known = false;
+        let (mut place, redraw) = self.leave(store, tree, listing)?;
         let findings = self.scan(&place, false)?;
         let mut writes: BTreeSet<RepoPath> = BTreeSet::new();
         let mut emptied: BTreeSet<RepoPath> = BTreeSet::new();
@@ -48,10 +42,33 @@ impl WorkTree {
         for directory in emptied {
             prune(&mut place, directory, listing)?;
         }
+        self.arrive(tree, listing);
+        Ok(())
+    }
+
+    /// Begins to bring the directory to another tree: until it has arrived, nothing is known of it. True
+    /// if other attributes count from now on, by which files look different.
+    pub(super) fn leave(
+        &mut self,
+        store: &mut ObjectStore,
+        tree: Oid,
+        listing: &TreeListing,
+    ) -> Result<(Place, bool), GitError> {
+        let plain = store.listing(&tree)?;
+        let redraw = store.use_attributes_of(&plain)?;
+        let mut place = self.open_or_make()?;
+        if !self.known {
+            self.learn(&mut place, store, listing)?;
+        }
+        self.known = false;
+        Ok((place, redraw))
+    }
+
+    /// The directory holds exactly this.
+    pub(super) fn arrive(&mut self, tree: Oid, listing: &TreeListing) {
         self.tree = tree;
         self.listing = Arc::clone(listing);
         self.known = true;
-        Ok(())
     }
 
     /// Opens the directory; if it is gone, or no directory, makes one.
