@@ -96,6 +96,7 @@ impl<M: Machine> Run<M> {
     pub fn check(&self, given: &Given) -> Result<(), Late> {
         let kernel = &self.kernel;
         about_attempt(kernel, given)?;
+        self.about_past_question(given)?;
         about_unknown(kernel, given)?;
         match (&kernel.ended, kernel.ended_at) {
             (Some(ending), Some(at)) if given.kind != kind::OPERATOR_NOTED => Err(Late::Ended {
@@ -105,6 +106,28 @@ impl<M: Machine> Run<M> {
             }),
             _ => Ok(()),
         }
+    }
+
+    /// An answer that arrives with what makes its question a thing of the past: no state will ever want
+    /// it, and the turn's end withdraws the question.
+    fn about_past_question(&self, given: &Given) -> Result<(), Late> {
+        let Some((effect, attempt)) = &given.effect else {
+            return Ok(());
+        };
+        let flight = self.kernel.in_flight.get(effect);
+        let is_answer =
+            given.kind == kind::EFFECT_SETTLED && flight.is_some_and(InFlight::is_question);
+        let state = self.state.as_ref().filter(|_| is_answer);
+        if !state.is_some_and(|state| M::is_past(state, effect)) {
+            return Ok(());
+        }
+        Err(Late::Closed {
+            effect: effect.clone(),
+            attempt: *attempt,
+            at: self.kernel.last_time,
+            how: ClosedHow::Withdrawn,
+            is_repeat: false,
+        })
     }
 }
 

@@ -93,14 +93,18 @@ impl<M: Machine> Turn<'_, M> {
     }
 
     /// Withdraws questions that the open invocation's state doesn't want answered any more. Between
-    /// invocations nothing is wanted, and questions stay open.
+    /// invocations nothing is wanted, and questions stay open, but for those that a person's other
+    /// words have made a thing of the past: no answer to them would fit.
     pub(super) fn withdraw_unwanted(&mut self) -> Result<bool, TurnError> {
-        if self.run.kernel.invocation.is_none() {
-            return Ok(false);
-        }
         let questions = self.run.kernel.questions();
-        let open: Vec<EffectId> = questions.map(|(id, _)| id.clone()).collect();
-        let unwanted = self.unwanted_of(open);
+        let mut open: Vec<EffectId> = questions.map(|(id, _)| id.clone()).collect();
+        let unwanted = if self.run.kernel.invocation.is_some() {
+            self.unwanted_of(open)
+        } else {
+            let state = self.run.state.as_ref();
+            open.retain(|id| state.is_some_and(|state| M::is_past(state, id)));
+            open
+        };
         self.withdraw(&unwanted)?;
         Ok(!unwanted.is_empty())
     }

@@ -8,7 +8,7 @@ use loopwright_core::kernel::{
 };
 use loopwright_core::role::Role;
 use loopwright_core::time::Micros;
-use loopwright_core::turn::{Given, Late};
+use loopwright_core::turn::{Given, Late, Turn};
 use loopwright_core::usage::Usage;
 use serde_json::json;
 
@@ -83,6 +83,30 @@ fn a_question_that_nothing_waits_for_is_withdrawn_in_the_same_batch() {
 }
 
 #[test]
+fn at_rest_a_question_ends_when_it_is_past_and_stays_open_otherwise() {
+    let mut table = asked();
+    table.turn(vec![settled("work", 1)]);
+    assert_eq!(table.ended(), "waiting");
+    // Nothing is wanted while nobody drives the run; that alone takes no question away.
+    table.turn(vec![paths("toy.past", &["other"])]);
+    assert_eq!(table.in_flight(), ["ask"]);
+    // Words of a person that no answer fits any more: one that comes with them is late.
+    let mut turn = Turn::new(&mut table.run, Micros(0), 1);
+    turn.give(paths("toy.past", &["ask"])).unwrap();
+    let late = turn.give(answer("ask", 1, json!("yes"))).unwrap_err();
+    assert!(late.to_string().contains("ask was withdrawn at"), "{late}");
+    let batch = turn.finish().unwrap().batch.unwrap();
+    let last = &batch.events.last().unwrap().event;
+    let body: EffectAbandoned = loopwright_core::kernel::body(last).unwrap();
+    assert_eq!(body.why, AbandonedWhy::Withdrawn);
+    table.batches.push(batch);
+    assert!(table.in_flight().is_empty());
+    let late = self::late(&table, &answer("ask", 1, json!("yes")));
+    assert!(late.to_string().contains("ask was withdrawn at"), "{late}");
+    table.verify();
+}
+
+#[test]
 fn with_the_run_all_questions_end() {
     // While it is driven, and while nobody drives it.
     for driven in [true, false] {
@@ -149,7 +173,7 @@ fn what_comes_too_late_records_nothing_and_the_turn_goes_on() {
     let mut table = asked();
     table.turn(vec![answer("ask", 1, json!("yes"))]);
     let before = table.run.clone();
-    let mut turn = loopwright_core::turn::Turn::new(&mut table.run, before.kernel.last_time, 1);
+    let mut turn = Turn::new(&mut table.run, before.kernel.last_time, 1);
     for given in [
         answer("ask", 1, json!("no")),
         settled("work", 2),

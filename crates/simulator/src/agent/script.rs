@@ -154,13 +154,16 @@ impl AgentScenario {
 
     /// What is done about a run that pauses for want of something: it is given more, a few times.
     fn given_more(&self, limits: Limits, batches: &[Batch]) -> Command {
-        let is_raise = |batch: &&Batch| {
-            let first = batch.events.first();
-            first.is_some_and(|sealed| sealed.event.kind == kernel::kind::LIMITS_SET)
-        };
-        let raised = batches.iter().filter(is_raise).count() as u64;
-        // Whoever sets limits here says it twice.
-        if raised >= 2 * self.raises {
+        // Whoever sets limits here says it twice, unless the process dies in between.
+        let mut raises: Vec<String> = Vec::new();
+        for batch in batches {
+            let first = batch.events.first().map(|sealed| &sealed.event);
+            if let Some(event) = first.filter(|event| event.kind == kernel::kind::LIMITS_SET) {
+                raises.push(event.body.to_string());
+            }
+        }
+        raises.dedup();
+        if raises.len() as u64 >= self.raises {
             return Command::Nothing;
         }
         let more = Limits {

@@ -3,7 +3,7 @@
 use loopwright_core::batch::Batch;
 use loopwright_core::ending::Reason;
 use loopwright_core::experiment::state::Origin;
-use loopwright_core::experiment::{Decided, Mode, RetryOf, kind};
+use loopwright_core::experiment::{Decided, Mode, Outcome, RetryOf, kind};
 use loopwright_core::kernel::{EndedBy, InvocationEnded, kind as kernel_kind};
 
 use crate::laws;
@@ -91,13 +91,18 @@ impl Progress {
                         continue;
                     };
                     let decided = laws::body::<Decided>(event);
-                    if decided.is_some_and(|decided| counts(order, &decided)) {
+                    let decided = decided.as_ref();
+                    if decided.is_some_and(|decided| counts(order, decided)) {
                         progress.decided += 1;
                     }
                     // A baseline leaves nothing to be done after it; a trial may have reached the
-                    // target, which is then to be confirmed.
+                    // target, which is then to be confirmed. After a baseline that can't be had,
+                    // nobody goes on.
                     let is_done = progress.decided >= order.trials;
-                    if !is_open && is_done && order.mode == Mode::Baseline {
+                    let has_none = decided.is_some_and(|decided| {
+                        decided.origin == Origin::Baseline && decided.outcome != Outcome::Kept
+                    });
+                    if !is_open && (has_none || is_done && order.mode == Mode::Baseline) {
                         progress.advance();
                     }
                 }

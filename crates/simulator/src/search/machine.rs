@@ -303,6 +303,14 @@ fn broken(state: &mut SearchState, effect: &EffectId) {
     }
 }
 
+/// What is over doesn't pause any more: the last parts may have been paid for before the tokens were
+/// used up.
+fn end(state: &mut SearchState, ending: Ending) {
+    state.ending = Some(ending);
+    state.pausing = None;
+    state.is_heard = false;
+}
+
 /// A part that can't be judged breaks its branch.
 fn fail(branch: &mut Branch, part: usize) {
     branch.is_broken = true;
@@ -311,16 +319,14 @@ fn fail(branch: &mut Branch, part: usize) {
 
 fn level_decided(state: &mut SearchState, decided: &LevelDecided) {
     let Some(winner) = decided.winner else {
-        state.ending = Some(Ending::new("failed", "every branch is broken"));
-        state.is_heard = false;
+        end(state, Ending::new("failed", "every branch is broken"));
         return;
     };
     let path = format!("{}/{winner}", state.path);
     state.path = Digest::of_content(path.as_bytes());
     if state.level >= state.settings.levels {
         let words = format!("{} levels are done", state.level);
-        state.ending = Some(Ending::because(Reason::Finished, words));
-        state.is_heard = false;
+        end(state, Ending::because(Reason::Finished, words));
     } else {
         state.begin_level();
     }
