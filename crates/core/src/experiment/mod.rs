@@ -33,3 +33,4 @@ pub use outcome::Outcome;
 pub use path::{EffectPath, NotOurs, Part};
 pub use settings::{Caps, HarnessStart, Mode, RetryOf, Settings};
 pub use state::State;
+pub use wanted::keep_due;

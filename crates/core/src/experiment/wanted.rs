@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use crate::budget::Ceiling;
 use crate::effect::{Booking, Effect};
 use crate::event::Scope;
+use crate::metric::Real;
 use crate::role::Role;
 
 use super::closing;
@@ -60,19 +61,35 @@ pub(super) fn wanted(state: &State, invocation: &Invocation) -> Option<Effect> {
             Some(measure(state, path, arm, tree))
         }
         Step::Keep(value) => {
-            let candidate = trial.candidate.as_ref()?;
-            let request = json!({
-                "tree": candidate.tree,
-                "parent_commit": incumbent.commit,
-                "value": value,
-                "was": incumbent.value,
-            });
-            let time = u64::from(trial.rewrites) + 1;
-            Some(builtin(state, path(Part::Keep { time }), request))
+            let (path, request) = keep_of(line, trial, value)?;
+            Some(builtin(state, path, request))
         }
         // Decided in the same turn that brought it here.
         Step::Conclude(_) => None,
     }
+}
+
+/// The keep that the open trial has come to, whether or not an invocation is open to make it: its
+/// path, and what is asked.
+pub fn keep_due(state: &State) -> Option<(EffectPath, Value)> {
+    let (line, trial) = (state.line()?, state.trial.as_ref()?);
+    match conclude::step(state, line, trial) {
+        Step::Keep(value) => keep_of(line, trial, value),
+        _ => None,
+    }
+}
+
+fn keep_of(line: &Line, trial: &Trial, value: Real) -> Option<(EffectPath, Value)> {
+    let incumbent = &line.incumbent;
+    let request = json!({
+        "tree": trial.candidate.as_ref()?.tree,
+        "parent_commit": incumbent.commit,
+        "value": value,
+        "was": incumbent.value,
+    });
+    let time = u64::from(trial.rewrites) + 1;
+    let (trial, part) = (trial.number, Part::Keep { time });
+    Some((EffectPath { trial, part }, request))
 }
 
 /// A proposal: what it was asked for before, or as things stand now.

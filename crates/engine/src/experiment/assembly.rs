@@ -1,5 +1,4 @@
-//! Assembling what an invocation works with: the loop's branch in the user's repository, the site
-//! of proposals, the workshop.
+//! Assembling what an invocation works with: the site of proposals, the workshop.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use loopwright_core::spec::{ExperimentSpec, Pattern};
 use loopwright_core::turn::Run;
 use loopwright_git::arms::{ArmRules, Arms, ArmsError, Patterns};
 use loopwright_git::{
-    GitError, InPlace, ObjectStore, Oid, Owner, ProposerRepository, UserBranch, UserSettings,
+    InPlace, ObjectStore, Oid, Owner, ProposerRepository, UserBranch, UserSettings,
 };
 use loopwright_record::{OpenMode, Store};
 
@@ -24,8 +23,8 @@ use crate::views::History;
 use super::environment::environment_of_all;
 use super::environment::known_secrets;
 use super::fence::Fence;
-use super::keep::publish_over;
 use super::notices::{Notices, words_of};
+use super::own_commit::OwnCommit;
 use super::request::KEYS;
 use super::session::Session;
 use super::site::Site;
@@ -63,13 +62,13 @@ impl Session {
 
     /// In place, the user's branch must stand where the loop left it: a commit of somebody else's
     /// was never measured.
-    pub(super) fn check_in_place(&self, run: &Run<Experiment>) -> Result<(), EngineError> {
+    pub(super) fn check_in_place(&mut self, run: &Run<Experiment>) -> Result<(), EngineError> {
         let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
         let (true, Some(incumbent)) = (self.request.spec.in_place, incumbent) else {
             return Ok(());
         };
         let head = self.project.user.head.to_hex();
-        if head == incumbent.commit || self.is_unsettled_keep(run, &incumbent.commit)? {
+        if head == incumbent.commit || self.is_unsettled_keep(run)? {
             return Ok(());
         }
         Err(EngineError::Refused {
@@ -91,70 +90,13 @@ impl Session {
 
     /// Whether HEAD is the keep that an invocation made of the open trial's candidate and did not
     /// live to record.
-    fn is_unsettled_keep(
-        &self,
-        run: &Run<Experiment>,
-        incumbent: &str,
-    ) -> Result<bool, EngineError> {
-        let state = run.state.as_ref();
-        let trial = state.and_then(|state| state.trial.as_ref());
-        let Some(candidate) = trial.and_then(|trial| trial.candidate.as_ref()) else {
+    fn is_unsettled_keep(&mut self, run: &Run<Experiment>) -> Result<bool, EngineError> {
+        let Some(own) = OwnCommit::unsettled_keep(&self.request.spec, run)? else {
             return Ok(false);
         };
-        let git = self.project.user.hermetic();
-        let head = self.project.user.head.to_hex();
-        let facts = git.text(["log", "-1", "--format=%T %P", &head])?;
-        Ok(facts == format!("{} {incumbent}", candidate.tree))
-    }
-
-    /// The loop's branch in the user's repository, standing where the run stands.
-    pub(super) fn loop_branch(
-        &mut self,
-        harness: &HarnessStart,
-        run: &Run<Experiment>,
-    ) -> Result<UserBranch, EngineError> {
-        let branch = UserBranch::new(
-            &self.project.user,
-            self.loop_name.as_str(),
-            self.branch.as_str(),
-        )?;
-        if self.request.spec.in_place {
-            // The branch that moves is the user's own.
-            return Ok(branch);
-        }
-        let commit: Oid = harness.commit.parse()?;
-        let line = run
-            .state
-            .as_ref()
-            .and_then(|state| state.lines.get(&self.branch));
-        let mut old = line.map(|line| line.incumbent.commit.parse()).transpose()?;
-        if self.starts_over {
-            old = branch.current()?;
-        } else if line.is_none() && run.state.is_some() {
-            // A line that begins, in a branch that is new or that this loop left there.
-            let found = branch.current()?;
-            old = match found {
-                Some(commit) if self.objects.has(&commit)? => found,
-                _ => None,
-            };
-        }
-        match publish_over(&branch, &mut self.objects, &commit, old) {
-            Ok(_) => Ok(branch),
-            // The user did something to it: what is kept stays in our own store, and each keep says so.
-            Err(
-                GitError::Moved { .. } | GitError::CheckedOut { .. } | GitError::BaseGone { .. },
-            ) if run.state.is_some() => Ok(branch),
-            Err(error @ GitError::Moved { .. }) => Err(EngineError::refused_with(
-                format!(
-                    "the loop's branch stands elsewhere, and no run of this store put it there: {error}"
-                ),
-                format!(
-                    "rename or delete it (git branch -m {0} NAME), or start the loop under a new name",
-                    branch.short_name()
-                ),
-            )),
-            Err(error) => Err(error.into()),
-        }
+        let user = &self.project.user;
+        self.objects.import_base(user, &user.head)?;
+        Ok(own.is_made_by_git(&self.objects.read_commit(&user.head)?))
     }
 
     /// Which settings of the user's count: those that a person has seen when they started the run, or

@@ -5,16 +5,22 @@
 
 use loopwright_core::canonical::to_canonical;
 use loopwright_core::digest::Digest;
+use loopwright_core::experiment::state::Incumbent;
 use loopwright_core::experiment::{HarnessStart, State};
 use loopwright_core::ids::BranchName;
 use loopwright_core::spec::{ExperimentSpec, PatternSet};
 use loopwright_git::arms::LinkFingerprint;
-use loopwright_git::{Change, CommitSpec, ObjectStore, Objects as _, Oid, Person, TreeListing};
+use loopwright_git::{Change, ObjectStore, Objects as _, Oid, Person, TreeListing};
 use serde_json::json;
 
 use crate::error::EngineError;
 
+use super::own_commit::OwnCommit;
+
 const HARNESS_DOMAIN: &str = "loopwright/harness/1";
+
+/// How the subject of an incumbent with other protected files begins; it ends with whose they are.
+const HARNESS_SUBJECT: &str = "loopwright: the harness of ";
 
 /// What a harness is made of.
 pub struct Harness<'a> {
@@ -75,7 +81,6 @@ impl Harness<'_> {
         branch: &BranchName,
         source: Option<Oid>,
         author: &Person,
-        time_s: i64,
     ) -> Result<Option<HarnessStart>, EngineError> {
         let (Some(segment), Some(incumbent)) = (&state.segment, state.starts_from(branch)) else {
             return Ok(None);
@@ -87,19 +92,9 @@ impl Harness<'_> {
         if let Some(source) = source {
             let source_tree = objects.read_commit(&source)?.tree;
             harness_listing = objects.listing(&source_tree)?;
-            let listing = objects.listing(&tree)?;
-            let changes = overlay(&listing, &harness_listing, &self.spec.protect_set());
-            if !changes.is_empty() {
-                tree = objects.write_tree(&tree, &changes)?;
-                let message = format!("loopwright: the harness of {source}\n");
-                let parents = [commit];
-                commit = objects.commit(&CommitSpec {
-                    tree,
-                    parents: &parents,
-                    author,
-                    time_s,
-                    message: &message,
-                })?;
+            if let Some(own) = self.overlaid(objects, incumbent, &source)? {
+                tree = own.tree;
+                commit = own.make(objects, author)?;
                 objects.make_durable()?;
             }
         }
@@ -109,6 +104,56 @@ impl Harness<'_> {
             commit: commit.to_hex(),
             tree: tree.to_hex(),
         }))
+    }
+
+    /// The incumbent with the protected files of `source`, as a commit; none where it has them.
+    fn overlaid(
+        &self,
+        objects: &mut ObjectStore,
+        incumbent: &Incumbent,
+        source: &Oid,
+    ) -> Result<Option<OwnCommit>, EngineError> {
+        let (parent, tree): (Oid, Oid) = (incumbent.commit.parse()?, incumbent.tree.parse()?);
+        let from = objects.read_commit(source)?;
+        let (listing, harness) = (objects.listing(&tree)?, objects.listing(&from.tree)?);
+        let changes = overlay(&listing, &harness, &self.spec.protect_set());
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(OwnCommit {
+            tree: objects.write_tree(&tree, &changes)?,
+            parent,
+            // So that it is the same one whenever it is made.
+            time_s: from.time_s.max(objects.read_commit(&parent)?.time_s),
+            message: format!("{HARNESS_SUBJECT}{source}\n"),
+        }))
+    }
+
+    /// Whether `found` is what an invocation made of the incumbent, whichever commit of the user's it
+    /// took the protected files from.
+    pub fn is_start_of(
+        &self,
+        objects: &mut ObjectStore,
+        state: &State,
+        branch: &BranchName,
+        found: &Oid,
+    ) -> Result<bool, EngineError> {
+        let (Some(incumbent), true) = (state.starts_from(branch), objects.has(found)?) else {
+            return Ok(false);
+        };
+        let message = objects.read_commit(found)?.message;
+        let source = message.strip_prefix(HARNESS_SUBJECT).map(str::trim_end);
+        let Some(source) = source.and_then(|hex| hex.parse::<Oid>().ok()) else {
+            return Ok(false);
+        };
+        if !objects.has(&source)? {
+            return Ok(false);
+        }
+        let own = self.overlaid(objects, incumbent, &source)?;
+        Ok(match own {
+            Some(own) => own.is(objects, found)?,
+            None => false,
+        })
     }
 }
 

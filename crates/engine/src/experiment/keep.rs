@@ -6,20 +6,16 @@ use std::time::Duration;
 
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::results::Kept;
-use loopwright_core::metric::Real;
 use loopwright_core::usage::Usage;
-use loopwright_git::{
-    CommitSpec, GitError, InPlaceCommit, ObjectStore, Oid, Published, UserBranch,
-};
+use loopwright_git::{CommitSpec, GitError, InPlaceCommit, ObjectStore, Oid};
 
 use crate::error::EngineError;
 use crate::hands::Control;
 
+use super::loop_branch::publish_over;
+use super::own_commit::OwnCommit;
 use super::user_git::ForEffect;
-use super::workshop::{Done, Workshop, oid_field, request_field};
-
-/// How the subjects of our own commits on a loop's branch begin.
-const OWN_SUBJECT: &str = "loopwright: ";
+use super::workshop::{Done, Workshop};
 
 impl Workshop {
     /// Performs `t<trial>/keep/<time>`. Done again after a crash, it makes the commit anew and takes
@@ -29,8 +25,10 @@ impl Workshop {
         announced: &Announced,
         control: &Control,
     ) -> Result<Done, EngineError> {
-        let tree = oid_field(&announced.request, "tree")?;
-        let parent = oid_field(&announced.request, "parent_commit")?;
+        let trial = announced.scope.trial.unwrap_or(0);
+        let (run, request) = (&announced.run, &announced.request);
+        let own = OwnCommit::of_keep(&self.spec, run, trial, request, announced.asked_at)?;
+        let (tree, parent) = (own.tree, own.parent);
         let listing = self.objects.checkout_listing(&tree)?;
         let foreign = self.foreign_harness(&listing)?;
         if let Some(change) = foreign.first() {
@@ -40,7 +38,7 @@ impl Workshop {
             }));
         }
         if self.site.is_in_place() {
-            return self.keep_in_place(announced, control, tree, parent);
+            return self.keep_in_place(announced, control, &own);
         }
         let found = self.full_tree(announced, tree, parent)?;
         if found != tree {
@@ -48,16 +46,10 @@ impl Workshop {
                 found_tree: found.to_hex(),
             }));
         }
-        let commit = self.objects.commit(&CommitSpec {
-            tree,
-            parents: &[parent],
-            author: &self.identity,
-            time_s: announced.asked_at.0 / 1_000_000,
-            message: &self.keep_message(announced)?,
-        })?;
+        let commit = own.make(&mut self.objects, &self.identity)?;
         self.objects.make_durable()?;
         loopwright_record::crash_point!("keep.committed");
-        let note = match self.publish(commit, parent) {
+        let note = match self.publish(commit, &own) {
             Err(EngineError::Git(error @ GitError::ObjectsRefused { .. })) => {
                 // It would be refused at every attempt: that is what the trial came to.
                 let words = error.to_string();
@@ -77,14 +69,13 @@ impl Workshop {
         &mut self,
         announced: &Announced,
         control: &Control,
-        tree: Oid,
-        parent: Oid,
+        own: &OwnCommit,
     ) -> Result<Done, EngineError> {
-        let message = self.keep_message(announced)?;
-        let before = self
-            .site
-            .committed_before(&mut self.objects, &tree, &parent)?;
-        if let Some(commit) = before {
+        let (tree, parent) = (own.tree, own.parent);
+        let before = self.site.at();
+        if let Some(commit) = before
+            && own.is_made_by_git(&self.objects.read_commit(&commit)?)
+        {
             return Ok(committed(commit, None));
         }
         let mut commands = ForEffect {
@@ -96,9 +87,9 @@ impl Workshop {
             fence: &self.fence,
             reader: &self.reader,
         };
-        let done = self
-            .site
-            .commit_in_place(&mut self.objects, &tree, &message, &mut commands)?;
+        let done =
+            self.site
+                .commit_in_place(&mut self.objects, &tree, &own.message, &mut commands)?;
         loopwright_record::crash_point!("keep.published");
         let done = done.map(|(commit, undone)| {
             self.notices.undone(&undone);
@@ -161,26 +152,12 @@ impl Workshop {
         Ok(self.site.full_snapshot(&mut self.objects)?.tree)
     }
 
-    fn keep_message(&self, announced: &Announced) -> Result<String, EngineError> {
-        let value: Real = request_field(&announced.request, "value")?;
-        let was: Option<Real> = request_field(&announced.request, "was")?;
-        let was = was
-            .map(|was| format!(" (was {})", was.short()))
-            .unwrap_or_default();
-        let trial = announced.scope.trial.unwrap_or(0);
-        Ok(format!(
-            "{OWN_SUBJECT}{} {}{was}\n\nLoop: {}\nTrial: {trial}\nRun: {}\n",
-            self.spec.metric,
-            value.short(),
-            self.spec.name,
-            announced.run,
-        ))
-    }
-
     /// Moves the loop's branch. If the user has done something to it, the commit stays in our own
     /// store and that is said; nothing is fought over.
-    fn publish(&mut self, commit: Oid, parent: Oid) -> Result<Option<String>, EngineError> {
-        let published = publish_over(&self.branch, &mut self.objects, &commit, Some(parent));
+    fn publish(&mut self, commit: Oid, own: &OwnCommit) -> Result<Option<String>, EngineError> {
+        let old = Some(own.parent);
+        let is_ours = |objects: &mut ObjectStore, found: &Oid| Ok(own.is(objects, found)?);
+        let published = publish_over(&self.branch, &mut self.objects, &commit, old, is_ours)?;
         match published {
             Ok(_) => Ok(None),
             Err(
@@ -192,34 +169,6 @@ impl Workshop {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Moves the loop's branch from `old` to `commit`, also where it stands at a commit of ours on `old`
-/// that an invocation made and did not live to record.
-pub(super) fn publish_over(
-    branch: &UserBranch,
-    objects: &mut ObjectStore,
-    commit: &Oid,
-    old: Option<Oid>,
-) -> Result<Published, GitError> {
-    let moved = match branch.publish(objects, commit, old) {
-        Err(error @ GitError::Moved { found: Some(_), .. }) => error,
-        other => return other,
-    };
-    let GitError::Moved {
-        found: Some(found), ..
-    } = &moved
-    else {
-        return Err(moved);
-    };
-    if !objects.has(found)? {
-        return Err(moved);
-    }
-    let facts = objects.read_commit(found)?;
-    if facts.parents.first().copied() == old && facts.message.starts_with(OWN_SUBJECT) {
-        return branch.publish(objects, commit, Some(*found));
-    }
-    Err(moved)
 }
 
 fn committed(commit: Oid, note: Option<String>) -> Done {

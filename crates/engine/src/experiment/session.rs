@@ -19,7 +19,6 @@ use loopwright_git::arms::{InputLink, LinkFingerprint};
 use loopwright_git::{ObjectStore, Oid, Person};
 use loopwright_record::{OpenMode, Store};
 
-use crate::committer::now;
 use crate::driver::{DriveError, Driver, Watcher};
 use crate::error::EngineError;
 use crate::hands::{Happenings, WorkerHands};
@@ -217,7 +216,7 @@ impl Session {
         self.say_left_out(&run, watcher)?;
         let harness = self.harness_start(&run)?;
         let caps = self.caps(&run_id, harness.clone())?;
-        let branch = self.loop_branch(&harness, &run)?;
+        let branch = self.loop_branch(&harness, &run, claim.replaced.as_ref())?;
         let epoch = tenure.epoch();
         let fence = Fence::new(run_id.clone(), epoch, claim.checkout);
         let judging = judging_tree(&run, &harness)?;
@@ -306,17 +305,13 @@ impl Session {
         let head = self.project.user.head;
         let source = self.request.fresh.then_some(head);
         let next = match &run.state {
-            Some(state) => {
-                let time_s = now().0 / 1_000_000;
-                harness.next(
-                    &mut self.objects,
-                    state,
-                    &self.branch,
-                    source,
-                    &self.identity,
-                    time_s,
-                )?
-            }
+            Some(state) => harness.next(
+                &mut self.objects,
+                state,
+                &self.branch,
+                source,
+                &self.identity,
+            )?,
             None => None,
         };
         if let Some(start) = next {

@@ -72,19 +72,13 @@ impl Site {
         }
     }
 
-    /// The commit that an attempt which was cut off has made already; none where there is none.
-    pub fn committed_before(
-        &self,
-        objects: &mut ObjectStore,
-        tree: &Oid,
-        parent: &Oid,
-    ) -> Result<Option<Oid>, GitError> {
-        let Self::InPlace(keeper) = self else {
-            return Ok(None);
-        };
-        let at = keeper.at();
-        let facts = objects.read_commit(&at)?;
-        Ok((facts.tree == *tree && facts.parents == [*parent]).then_some(at))
+    /// The commit that the user's checkout stands at by the loop's doing; none where that is not the
+    /// place.
+    pub fn at(&self) -> Option<Oid> {
+        match self {
+            Self::Apart(_) => None,
+            Self::InPlace(keeper) => Some(keeper.at()),
+        }
     }
 
     /// A file of the user's settings outside of the repository that changed since a run was started

@@ -57,7 +57,7 @@ impl InPlace {
             }
             copied => copied?,
         }
-        self.note(Some(*tree))?;
+        self.note(Some((*tree, message)))?;
         self.checkout.bring_to(store, *tree)?;
         let git = self.checkout.user.as_user().syncing();
         let git = git
@@ -65,7 +65,7 @@ impl InPlace {
             .with_variable("GIT_NO_REPLACE_OBJECTS", "1");
         let arguments = ["commit", "--quiet", "--allow-empty", "-F", "-"];
         let run = commands.run(git.user_command(&arguments, message.as_bytes()))?;
-        let commit = self.look_at(store, tree, run, &mut undone)?;
+        let commit = self.look_at(store, tree, message, run, &mut undone)?;
         undone.extend(self.checkout.work.told_aside());
         Ok((commit, undone))
     }
@@ -100,6 +100,7 @@ impl InPlace {
         &mut self,
         store: &mut ObjectStore,
         expected: &Oid,
+        message: &str,
         run: UserRun,
         undone: &mut Vec<RefusedPath>,
     ) -> Result<InPlaceCommit, GitError> {
@@ -131,6 +132,10 @@ impl InPlace {
                 return Ok(InPlaceCommit::Refused(harmful(&error)));
             }
             imported => imported?,
+        }
+        // A command that failed may have made it all the same; so may somebody else, meanwhile.
+        if !run.is_success() && !store.read_commit(&commit)?.is_worded_as(message) {
+            return Err(position.moved(&user.top, &self.checkout.reference, parent));
         }
         if tree == *expected {
             let listed = store.list_objects(&commit, &parent)?;

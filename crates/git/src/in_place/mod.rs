@@ -202,14 +202,15 @@ impl InPlace {
         put_settings_back(&self.shape, &self.guard, &self.state_dir, mender)
     }
 
-    /// Notes that a proposal is made, or a tree committed.
-    fn note(&mut self, tree: Option<Oid>) -> Result<(), GitError> {
+    /// Notes that a proposal is made, or a tree committed, and with which message.
+    fn note(&mut self, committing: Option<(Oid, &str)>) -> Result<(), GitError> {
         let git_dir = self.checkout.user.git_dir.as_os_str();
         Note {
             git_dir: saved::to_hex(git_dir.as_encoded_bytes()),
             reference: self.checkout.reference.clone(),
             commit: self.checkout.at,
-            tree,
+            tree: committing.map(|(tree, _)| tree),
+            message: committing.map(|(_, message)| message.to_owned()),
             owner: self.checkout.owner.clone(),
             guard: self.guard.save(),
             shape: self.shape.clone(),

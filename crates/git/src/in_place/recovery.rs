@@ -157,12 +157,15 @@ impl Recovery<'_> {
             return Ok(Some(note.commit));
         }
         if position.reference == note.reference
-            && let (Some(commit), Some(tree)) = (position.commit, note.tree)
+            && let (Some(commit), Some(tree), Some(message)) =
+                (position.commit, note.tree, &note.message)
         {
-            // The commit that was being made, if it is on what it was made for.
+            // The commit that was being made, if it is on what it was made for and says so. The user
+            // may have committed the very same files.
             store.import_base(user, &commit)?;
             let facts = store.read_commit(&commit)?;
-            if facts.tree == tree && facts.parents == [note.commit] {
+            let holds_it = facts.tree == tree && facts.parents == [note.commit];
+            if holds_it && facts.is_worded_as(message) {
                 return Ok(Some(commit));
             }
         }

@@ -37,6 +37,8 @@ pub(super) struct Note {
     pub(super) commit: Oid,
     /// What is being committed; none while a proposal is made.
     pub(super) tree: Option<Oid>,
+    /// What that commit is to say.
+    pub(super) message: Option<String>,
     pub(super) owner: Owner,
     pub(super) guard: SavedGuard,
     pub(super) shape: Shape,

@@ -5,7 +5,7 @@ use std::fs;
 use crate::git::Git;
 use crate::test_support::{TestRepository, commit_tree};
 use crate::types::{Change, Mode, ObjectFormat, Objects as _, Oid, RepoPath, diff_listings};
-use crate::{GitError, ObjectStore};
+use crate::{CommitSpec, GitError, ObjectStore, Person};
 
 fn change(store: &mut ObjectStore, path: &str, content: &str) -> Change {
     let oid = store.write_blob(content.as_bytes()).unwrap();
@@ -264,4 +264,54 @@ fn what_git_takes_for_harmful_is_refused_in_its_words() {
         error.to_string().contains("disallowed submodule url"),
         "{error}"
     );
+}
+
+#[test]
+fn a_commit_is_known_to_the_byte_but_for_its_author() {
+    let repository = TestRepository::new();
+    let (user, mut store) = repository.store();
+    let tree = store.read_commit(&user.head).unwrap().tree;
+    let person = |name: &str| Person {
+        name: name.to_owned(),
+        email: "a@example.org".to_owned(),
+    };
+    let (one, other) = (person("One"), person("Other"));
+    let spec = CommitSpec {
+        tree,
+        parents: &[user.head],
+        author: &one,
+        time_s: 1_700_000_000,
+        message: "keep\n\nTrial: 1\nRun: r\n",
+    };
+    let made = store.commit(&spec).unwrap();
+    let asked = CommitSpec {
+        author: &other,
+        ..spec.clone()
+    };
+    assert!(store.is_made_as(&made, &asked).unwrap());
+    let later = CommitSpec {
+        time_s: 1_700_000_001,
+        ..asked.clone()
+    };
+    let reworded = CommitSpec {
+        message: "keep\n",
+        ..asked.clone()
+    };
+    let elsewhere = CommitSpec {
+        parents: &[made],
+        ..asked
+    };
+    for wrong in [later, reworded, elsewhere] {
+        assert!(!store.is_made_as(&made, &wrong).unwrap(), "{wrong:?}");
+    }
+    assert!(!store.is_made_as(&user.head, &spec).unwrap());
+    let facts = store.read_commit(&made).unwrap();
+    assert_eq!(facts.time_s, 1_700_000_000);
+    for (message, is_said) in [
+        ("otherwise\n\nTrial: 1\nRun: r\n", true),
+        ("keep\n\nTrial: 2\nRun: r\n", false),
+        ("mine\n", false),
+    ] {
+        assert_eq!(facts.is_worded_as(message), is_said, "{message}");
+    }
 }

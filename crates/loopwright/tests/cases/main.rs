@@ -20,6 +20,7 @@ mod next_invocation;
 mod numbers;
 mod odd_names;
 mod odd_repositories;
+mod own_commits;
 mod record_overwritten;
 mod referee;
 mod target;
