@@ -74,6 +74,7 @@ impl CommandRunner {
         control: &Control,
     ) -> Result<CommandRun, EngineError> {
         let limit = command.time_limit;
+        let directory = command.cwd.clone();
         let mut outputs = UntrustedDirectory::anew(&self.work, OUTPUTS)?;
         command.read_only.clone_from(&self.read_only);
         command.capture.spill = Some(Spill {
@@ -102,6 +103,12 @@ impl CommandRunner {
         self.open_way();
         self.running
             .remove(&announced.run, &announced.effect, announced.attempt)?;
+        if let Ending::NotStarted { reason } = &finished.ending
+            && directory.join(".").is_dir()
+        {
+            // It is what starts commands that failed: no shell, no room for another process.
+            return Err(EngineError::NotStarted(reason.clone()));
+        }
         let (output_blob, scrubbed) = self.keep_output(&finished.output, &mut outputs)?;
         // It is in the blob, without what is secret in it.
         let _ = outputs.make_room(Path::new(OUTPUT));

@@ -53,6 +53,9 @@ pub enum EngineError {
     /// No command can be started.
     #[error(transparent)]
     Start(#[from] loopwright_exec::StartError),
+    /// The system starts no command where one could be started.
+    #[error("no command can be started here: {0}")]
+    NotStarted(String),
     /// Anything else of the file system.
     #[error("{what}: {error}")]
     Io {
@@ -84,21 +87,6 @@ impl EngineError {
     pub fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
         let what = what.into();
         move |error| Self::Io { what, error }
-    }
-
-    /// Whether it is the store that failed while a run was driven: the run can be resumed.
-    pub fn is_storage(&self) -> bool {
-        matches!(
-            self,
-            Self::Storage(_)
-                | Self::Blob(_)
-                | Self::Drive(DriveError::Append(_) | DriveError::Host(_))
-        )
-    }
-
-    /// Whether the record is damaged.
-    pub fn is_damage(&self) -> bool {
-        matches!(self, Self::Read(_) | Self::Load(_))
     }
 }
 

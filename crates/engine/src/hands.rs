@@ -18,7 +18,8 @@ use loopwright_core::usage::Usage;
 use loopwright_exec::{StopHow, Stopper};
 
 use crate::committer::{LEASE_TTL, now};
-use crate::driver::{Hands, Happening, Haste};
+use crate::driver::{Hands, Happening, Haste, HostFault};
+use crate::error::EngineError;
 
 /// Trees are walked by recursion, and a path can have some two thousand names.
 const WORKER_STACK_BYTES: usize = 64 << 20;
@@ -38,10 +39,7 @@ pub enum Performed {
         usage: Usage,
     },
     /// The performer can't go on.
-    Broken {
-        /// Why, in words.
-        why: String,
-    },
+    Broken(HostFault),
 }
 
 /// Performs effects; lives on the worker's thread.
@@ -209,7 +207,7 @@ pub struct WorkerHands<'a> {
     worker: Option<JoinHandle<()>>,
     control: Control,
     /// Renews the lease; called about three times in its life.
-    renew: Box<dyn FnMut() -> Result<(), String> + 'a>,
+    renew: Box<dyn FnMut() -> Result<(), EngineError> + 'a>,
     renew_at: Micros,
 }
 
@@ -218,7 +216,7 @@ impl<'a> WorkerHands<'a> {
     pub fn new(
         happenings: Happenings,
         mut performer: Box<dyn Performer>,
-        renew: Box<dyn FnMut() -> Result<(), String> + 'a>,
+        renew: Box<dyn FnMut() -> Result<(), EngineError> + 'a>,
     ) -> std::io::Result<Self> {
         let (orders, inbox) = mpsc::channel::<Task>();
         let control = Control::default();
@@ -264,8 +262,13 @@ impl<'a> WorkerHands<'a> {
             return None;
         }
         self.renew_at = renewal_after(now());
-        (self.renew)().err().map(|why| Happening::Broken { why })
+        let failed = (self.renew)().err()?;
+        Some(Happening::Broken(HostFault::from(&failed)))
     }
+}
+
+fn worker_gone() -> Happening {
+    Happening::Broken(HostFault::host("the worker is gone"))
 }
 
 fn renewal_after(moment: Micros) -> Micros {
@@ -288,7 +291,7 @@ fn happening(announced: Announced, performed: Performed) -> Happening {
             attempt,
             usage,
         },
-        Performed::Broken { why } => Happening::Broken { why },
+        Performed::Broken(fault) => Happening::Broken(fault),
     }
 }
 
@@ -307,9 +310,8 @@ impl Hands for WorkerHands<'_> {
             .as_ref()
             .is_some_and(|orders| orders.send(Task::Perform(announced)).is_ok());
         if !sent {
-            let why = "the worker is gone".to_owned();
             // The receiver is ours, so this can't fail.
-            let _ = self.happenings.sender.send(Happening::Broken { why });
+            let _ = self.happenings.sender.send(worker_gone());
         }
     }
 
@@ -332,9 +334,7 @@ impl Hands for WorkerHands<'_> {
                 Ok(happening) => return happening,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Happening::Broken {
-                        why: "the worker is gone".to_owned(),
-                    };
+                    return worker_gone();
                 }
             }
         }
@@ -379,9 +379,7 @@ mod tests {
             self.began.send(()).unwrap();
             self.go.recv().unwrap();
             assert!(control.is_stopping());
-            Performed::Broken {
-                why: "done".to_owned(),
-            }
+            Performed::Broken(HostFault::host("done"))
         }
     }
 
@@ -412,7 +410,7 @@ mod tests {
         hands.stop(&EffectId::new("second"), Haste::Gently);
         hands.stop(&EffectId::new("first"), Haste::Gently);
         let_go.send(()).unwrap();
-        assert!(matches!(hands.wait(None), Happening::Broken { why } if why == "done"));
+        assert!(matches!(hands.wait(None), Happening::Broken(fault) if fault.words == "done"));
         let stopped = hands.wait(None);
         assert!(
             matches!(&stopped, Happening::Stopped { effect, .. } if effect.as_str() == "second"),

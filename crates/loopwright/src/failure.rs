@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use loopwright_core::spec::Problems;
 use loopwright_engine::EngineError;
-use loopwright_engine::driver::DriveError;
+use loopwright_engine::driver::{DriveError, FaultKind};
 use loopwright_git::arms::ArmsError;
 use loopwright_git::{GitError, Refusal};
 use loopwright_record::{
@@ -164,15 +164,22 @@ fn of_drive(error: DriveError) -> Failure {
     match error {
         DriveError::Append(AppendError::Damaged(why)) => damaged(why),
         DriveError::Append(error @ AppendError::Fenced { .. }) => Failure::new(Exit::Held, error),
-        error @ (DriveError::Append(_) | DriveError::Host(_)) => {
-            Failure::new(Exit::Failure, error).hint("then go on: loopwright resume")
-        }
+        DriveError::Host(fault) => match fault.kind {
+            FaultKind::Damage => damaged(fault),
+            FaultKind::TakenOver => Failure::new(Exit::Held, fault),
+            FaultKind::Host => can_go_on(fault),
+        },
+        error @ DriveError::Append(_) => can_go_on(error),
         DriveError::Turn(error) => damaged(error),
         error @ DriveError::Late(_) => Failure::refused(error),
         error @ DriveError::Ended(_) => {
             Failure::refused(error).hint("start another loop: loopwright run --loop NAME")
         }
     }
+}
+
+fn can_go_on(error: impl Display) -> Failure {
+    Failure::new(Exit::Failure, error).hint("then go on: loopwright resume")
 }
 
 fn of_arms(error: &ArmsError) -> Failure {

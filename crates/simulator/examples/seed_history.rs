@@ -22,7 +22,7 @@ use loopwright_core::usage::Usage;
 use loopwright_engine::committer::{LEASE_TTL, StoreCommitter, now};
 use loopwright_engine::experiment::{KEYS, pinned};
 use loopwright_engine::views::LISTING;
-use loopwright_engine::{Driver, Hands, Happening, Haste, Watcher};
+use loopwright_engine::{Driver, Hands, Happening, Haste, HostFault, Watcher};
 use loopwright_record::{Holder, Lease, OpenMode, Store, Terms, load};
 
 /// Hands that make every proposal worse than the one before.
@@ -93,9 +93,7 @@ impl Hands for MadeUp {
     fn stop(&mut self, _effect: &EffectId, _haste: Haste) {}
 
     fn wait(&mut self, _until: Option<Micros>) -> Happening {
-        self.done.pop_front().unwrap_or(Happening::Broken {
-            why: "nothing was begun".to_owned(),
-        })
+        self.done.pop_front().unwrap_or(Happening::Broken(HostFault::host("nothing was begun")))
     }
 
     fn now(&mut self) -> Micros {

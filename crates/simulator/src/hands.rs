@@ -7,7 +7,7 @@ use loopwright_core::event::Scrub;
 use loopwright_core::ids::EffectId;
 use loopwright_core::time::Micros;
 use loopwright_core::usage::Usage;
-use loopwright_engine::{Hands, Happening, Haste};
+use loopwright_engine::{Hands, Happening, Haste, HostFault};
 use serde_json::Value;
 
 use crate::plan::Disturbance;
@@ -91,9 +91,7 @@ impl<S: Scenario> SimHands<S> {
                     }
                 })
             }
-            Some(Disturbance::Broken(wait)) if self.waits >= wait => Some(Happening::Broken {
-                why: "the disk is gone".to_owned(),
-            }),
+            Some(Disturbance::Broken(wait)) if self.waits >= wait => Some(Happening::Broken(HostFault::host("the disk is gone"))),
             // Broken while it obeys a signal.
             Some(Disturbance::InterruptThenBroken(wait)) if self.waits >= wait => {
                 self.interrupts += 1;
@@ -103,9 +101,7 @@ impl<S: Scenario> SimHands<S> {
                         by: "SIGTERM".to_owned(),
                     }
                 } else {
-                    Happening::Broken {
-                        why: "the disk is gone".to_owned(),
-                    }
+                    Happening::Broken(HostFault::host("the disk is gone"))
                 })
             }
             _ => None,

@@ -10,6 +10,8 @@ use loopwright_core::turn::{Given, Late, Run, TurnError};
 use loopwright_core::usage::Usage;
 use loopwright_record::AppendError;
 
+use super::HostFault;
+
 /// How urgently work in flight is to be stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Haste {
@@ -55,10 +57,7 @@ pub enum Happening {
         by: String,
     },
     /// The host itself can't go on: its disk is full, its object store is broken.
-    Broken {
-        /// Why, in words.
-        why: String,
-    },
+    Broken(HostFault),
 }
 
 /// The hands of the host: performs effects, says what happened. The only door to the world.
@@ -115,8 +114,8 @@ pub enum DriveError {
     #[error(transparent)]
     Late(Late),
     /// The host could not go on.
-    #[error("{0}")]
-    Host(String),
+    #[error(transparent)]
+    Host(HostFault),
     /// The run is over; nothing can begin.
     #[error("the run has ended: {}", .0.words)]
     Ended(Ending),

@@ -8,6 +8,7 @@
 //! [`doors`] says what it needs from outside.
 
 mod doors;
+mod fault;
 
 use loopwright_core::ending::Reason;
 use loopwright_core::ids::EffectId;
@@ -21,6 +22,7 @@ use loopwright_core::usage::Usage;
 use loopwright_record::{AppendError, crash_point};
 
 pub use doors::{Committer, DriveError, Driven, Hands, Happening, Haste, Watcher};
+pub use fault::{FaultKind, HostFault};
 
 /// Drives one run.
 pub struct Driver<'a, M: Machine, H: Hands, C: Committer<M>> {
@@ -107,7 +109,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                         Ending::because(Reason::Interrupted, format!("interrupted by {by}")),
                     )?;
                 }
-                Happening::Broken { why } => return Err(self.give_up(why)),
+                Happening::Broken(fault) => return Err(self.give_up(fault)),
                 Happening::Said(words) => {
                     let outcome = self.turn_and_hear(Vec::new(), vec![words])?;
                     self.act(outcome);
@@ -188,7 +190,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                     said.push(words.clone());
                     continue;
                 }
-                Happening::Broken { why } => return Err(self.give_up(why.clone())),
+                Happening::Broken(fault) => return Err(self.give_up(fault.clone())),
                 Happening::TimeReached => continue,
             };
             // The state doesn't know of what landed meanwhile: a word said twice counts once.
@@ -213,20 +215,20 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
 
     /// The host can't go on: what is in flight stays so in the record, and whoever resumes treats
     /// it like that of a host that died. A store that can't even record the end keeps its words.
-    fn give_up(&mut self, why: String) -> DriveError {
+    fn give_up(&mut self, fault: HostFault) -> DriveError {
         self.stop_all(Haste::AtOnce);
         let number = self.run.kernel.invocation.map_or(0, |open| open.number);
-        let ended = ended_by_host(number, Ending::because(Reason::HostFailed, why.clone()));
+        let ended = ended_by_host(number, Ending::because(Reason::HostFailed, fault.words.clone()));
         match self.turn(vec![ended]) {
             Ok(outcome) => {
                 self.tell(&outcome);
-                DriveError::Host(why)
+                DriveError::Host(fault)
             }
             // That is why it couldn't, and says it better.
             Err(DriveError::Append(
                 error @ (AppendError::Fenced { .. } | AppendError::Damaged(_)),
             )) => DriveError::Append(error),
-            Err(error) => DriveError::Host(format!("{why}; {error}")),
+            Err(error) => DriveError::Host(fault.and(error)),
         }
     }
 
@@ -273,7 +275,7 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
                 )
             }),
             Happening::TimeReached => Some(Given::new(kind::CLOCK_REACHED, &serde_json::json!({}))),
-            Happening::Said(_) | Happening::Interrupt { .. } | Happening::Broken { .. } => None,
+            Happening::Said(_) | Happening::Interrupt { .. } | Happening::Broken(_) => None,
         }
     }
 

@@ -17,7 +17,7 @@ use loopwright_core::spec::ExperimentSpec;
 use loopwright_core::turn::Run;
 use loopwright_exec::{SupervisorId, end_orphans};
 use loopwright_record::{
-    AppendError, CheckoutLock, Holder, Lease, LeaseError, OpenMode, StartLock, Store, Terms,
+    AppendError, CheckoutLock, Holder, Lease, OpenMode, StartLock, Store, Terms,
 };
 use uuid::Uuid;
 
@@ -136,15 +136,12 @@ impl Tenure {
     }
 
     /// Renews it, over a connection of its own.
-    pub fn renew(&mut self) -> Result<(), String> {
-        let store =
-            Store::open(&self.folder, OpenMode::Write).map_err(|error| error.to_string())?;
+    pub fn renew(&mut self) -> Result<(), EngineError> {
+        let store = Store::open(&self.folder, OpenMode::Write)?;
         let Some(lease) = &mut self.lease else {
             return Ok(());
         };
-        lease
-            .renew(&store, now(), LEASE_TTL)
-            .map_err(|error: LeaseError| error.to_string())
+        Ok(lease.renew(&store, now(), LEASE_TTL)?)
     }
 }
 

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use loopwright_core::ids::RunId;
-use loopwright_record::{CheckoutLock, Held, RunState, Store};
+use loopwright_record::{CheckoutLock, Damage, Held, ReadError, RunState, Store};
 
 use crate::committer::now;
 use crate::error::EngineError;
@@ -49,8 +49,16 @@ impl Fence {
             return Ok(());
         }
         let looked_at = Instant::now();
-        let row = store.lease_of(&self.run)?;
-        let is_ours = row.as_ref().is_some_and(|row| row.epoch == self.epoch);
+        let Some(row) = store.lease_of(&self.run)? else {
+            // Leases that are given up stay: somebody has laid hands on the record.
+            return Err(EngineError::Read(ReadError::Damaged(Damage {
+                run: self.run.clone(),
+                batch: None,
+                seq: None,
+                what: "the lease under which it is driven is gone".to_owned(),
+            })));
+        };
+        let is_ours = row.epoch == self.epoch;
         let in_checkout = self.checkout.as_ref().is_none_or(CheckoutLock::is_held);
         if is_ours && in_checkout {
             self.seen_at.set(Some(looked_at));
@@ -61,9 +69,9 @@ impl Fence {
         }
         Err(EngineError::Held(Box::new(Held {
             what: format!("run {}", self.run),
-            since: row.as_ref().map(|row| row.since),
-            expires: row.as_ref().map(|row| row.expires),
-            holder: row.and_then(|row| row.holder),
+            since: Some(row.since),
+            expires: Some(row.expires),
+            holder: row.holder,
         })))
     }
 }

@@ -86,10 +86,12 @@ impl Workshop {
             grace: Duration::from_micros(self.spec.grace_us),
             fence: &self.fence,
             reader: &self.reader,
+            fault: None,
         };
         let done =
             self.site
-                .commit_in_place(&mut self.objects, &tree, &own.message, &mut commands)?;
+                .commit_in_place(&mut self.objects, &tree, &own.message, &mut commands);
+        let done = commands.result_of(done)?;
         loopwright_record::crash_point!("keep.published");
         let done = done.map(|(commit, undone)| {
             self.notices.undone(&undone);

@@ -19,7 +19,7 @@ use loopwright_git::arms::{InputLink, LinkFingerprint};
 use loopwright_git::{ObjectStore, Oid, Person};
 use loopwright_record::{OpenMode, Store};
 
-use crate::driver::{DriveError, Driver, Watcher};
+use crate::driver::{Driver, Watcher};
 use crate::error::EngineError;
 use crate::hands::{Happenings, WorkerHands};
 use crate::project::{Project, check_not_lost};
@@ -241,11 +241,6 @@ impl Session {
         drop(hands);
         for words in told.take() {
             watcher.notice(&words);
-        }
-        if let Err(DriveError::Host(_)) = &driven {
-            // Where it is the record itself that is broken, that is what has to be said.
-            let store = Store::open(&self.project.store, OpenMode::Read)?;
-            loopwright_record::load::<Experiment>(&store, &run_id)?;
         }
         let driven = driven?;
         self.store.close()?;

@@ -11,7 +11,7 @@ use loopwright_exec::{self as exec, Command, Ending, Environment, Stdin, Supervi
 use loopwright_git::{GitError, UserCommand, UserCommands, UserEnd, UserRun};
 use loopwright_record::{Running, RunningCommand, Store};
 
-use crate::commands::CommandRunner;
+use crate::commands::{CommandRun, CommandRunner};
 use crate::error::EngineError;
 use crate::hands::Control;
 
@@ -30,19 +30,40 @@ pub(super) struct ForEffect<'a> {
     /// Whether the checkout is still ours afterwards.
     pub fence: &'a Fence,
     pub reader: &'a Store,
+    /// Why one could not be run, where that is a fault of the host.
+    pub fault: Option<EngineError>,
+}
+
+impl ForEffect<'_> {
+    /// Runs it; an error is a fault of the host.
+    fn run_supervised(&mut self, command: UserCommand) -> Result<CommandRun, EngineError> {
+        let mut command = supervised(command);
+        command.time_limit = Some(self.limit);
+        command.grace = self.grace;
+        let run = self
+            .runner
+            .run(command, None, self.announced, self.control)?;
+        self.fence.check(self.reader)?;
+        Ok(run)
+    }
+
+    /// What came of whoever ran commands by it: a fault of the host, where there was one, says why
+    /// better.
+    pub fn result_of<T>(self, done: Result<T, GitError>) -> Result<T, EngineError> {
+        match (done, self.fault) {
+            (Err(_), Some(fault)) => Err(fault),
+            (done, _) => Ok(done?),
+        }
+    }
 }
 
 impl UserCommands for ForEffect<'_> {
     fn run(&mut self, command: UserCommand) -> Result<UserRun, GitError> {
-        let mut command = supervised(command);
-        command.time_limit = Some(self.limit);
-        command.grace = self.grace;
-        let not_run = |error: EngineError| GitError::NotRun(error.to_string());
-        let run = self
-            .runner
-            .run(command, None, self.announced, self.control)
-            .map_err(not_run)?;
-        self.fence.check(self.reader).map_err(not_run)?;
+        let run = self.run_supervised(command).map_err(|error| {
+            let words = error.to_string();
+            self.fault = Some(error);
+            GitError::NotRun(words)
+        })?;
         let end = match &run.ran.ended {
             _ if run.stopped => UserEnd::Stopped,
             Ended::Exited(0) => UserEnd::Succeeded,

@@ -28,6 +28,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::commands::CommandRunner;
+use crate::driver::HostFault;
 use crate::error::EngineError;
 use crate::hands::{Control, Performed, Performer};
 use crate::views::History;
@@ -143,8 +144,7 @@ impl Performer for Workshop {
 
     fn perform(&mut self, announced: &Announced, control: &Control) -> Performed {
         if let Err(error) = self.expect_ours() {
-            let why = error.to_string();
-            return Performed::Broken { why };
+            return Performed::Broken(HostFault::from(&error));
         }
         let done = match EffectPath::of(&announced.effect).map(|path| path.part) {
             Ok(Part::Propose) => self.propose(announced, control),
@@ -169,9 +169,8 @@ impl Performer for Workshop {
             }
             Ok(Done::Stopped(usage)) => Performed::Stopped { usage },
             Err(error) => {
-                let why = format!("{}: {error}", announced.effect);
-                let why = self.secrets.scrub_text(&why).0.into_owned();
-                Performed::Broken { why }
+                let (effect, secrets) = (&announced.effect, &self.secrets);
+                Performed::Broken(HostFault::while_performing(effect, &error, secrets))
             }
         }
     }

@@ -14,6 +14,7 @@ mod in_place;
 mod in_place_closed;
 mod in_place_commit;
 mod in_place_found;
+mod host_faults;
 mod killers;
 mod leftovers;
 mod next_invocation;
