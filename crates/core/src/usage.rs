@@ -26,6 +26,31 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Of what was not begun: nothing, and that is known.
+    pub fn nothing() -> Self {
+        Self {
+            wall_us: Some(0),
+            cpu_us: Some(0),
+            memory_bytes: None,
+            tokens: Some(0),
+            money_micros: Some(0),
+        }
+    }
+
+    /// Of this and what came after it. Unknown of one is unknown of both, but for the memory, which
+    /// they had one after the other.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one?.saturating_add(other?));
+        Self {
+            wall_us: sum(self.wall_us, next.wall_us),
+            cpu_us: sum(self.cpu_us, next.cpu_us),
+            memory_bytes: self.memory_bytes.max(next.memory_bytes),
+            tokens: sum(self.tokens, next.tokens),
+            money_micros: sum(self.money_micros, next.money_micros),
+        }
+    }
+
     /// Usage of a thing that can't use tokens or money (a measurement, the engine's own effects).
     pub fn free_of_charge(self) -> Self {
         Self {
@@ -132,5 +157,38 @@ impl Dimension {
             Self::Money => "money",
             Self::Wall => "wall clock",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_one_after_the_other_is_summed_where_both_are_known() {
+        let setup = Usage {
+            wall_us: Some(3),
+            cpu_us: None,
+            memory_bytes: Some(9),
+            ..Usage::default()
+        };
+        let run = Usage {
+            wall_us: Some(4),
+            cpu_us: Some(1),
+            memory_bytes: Some(5),
+            tokens: Some(2),
+            ..Usage::default()
+        };
+        let both = Usage {
+            wall_us: Some(7),
+            memory_bytes: Some(9),
+            ..Usage::default()
+        };
+        assert_eq!(setup.then(run), both);
+        assert_eq!(run.then(setup), both);
+        assert_eq!(
+            run.free_of_charge().then(Usage::nothing()),
+            run.free_of_charge()
+        );
     }
 }

@@ -200,7 +200,7 @@ impl CommandRun {
                 leftovers: Named::default(),
                 containment: String::new(),
             },
-            usage: Usage::default(),
+            usage: Usage::nothing(),
             stopped: false,
             scrubbed: 0,
         }

@@ -21,7 +21,9 @@ pub mod verify;
 pub mod views;
 
 pub use detection::propose_loop;
-pub use driver::{Committer, Driven, Driver, FaultKind, Hands, Happening, Haste, HostFault, Watcher};
+pub use driver::{
+    Committer, Driven, Driver, FaultKind, Hands, Happening, Haste, HostFault, Watcher,
+};
 pub use error::EngineError;
 pub use hands::{Control, Happenings, Interrupter, Performed, Performer, WorkerHands};
 pub use locate::{Located, locate};

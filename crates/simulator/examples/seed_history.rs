@@ -71,6 +71,7 @@ impl Hands for MadeUp {
             let measured = Measured {
                 ran: ran(format!("m={value}\n")),
                 in_setup: false,
+                setup: None,
                 readings,
                 touched: Named::default(),
             };
@@ -93,7 +94,9 @@ impl Hands for MadeUp {
     fn stop(&mut self, _effect: &EffectId, _haste: Haste) {}
 
     fn wait(&mut self, _until: Option<Micros>) -> Happening {
-        self.done.pop_front().unwrap_or(Happening::Broken(HostFault::host("nothing was begun")))
+        self.done
+            .pop_front()
+            .unwrap_or(Happening::Broken(HostFault::host("nothing was begun")))
     }
 
     fn now(&mut self) -> Micros {

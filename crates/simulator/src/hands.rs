@@ -91,7 +91,9 @@ impl<S: Scenario> SimHands<S> {
                     }
                 })
             }
-            Some(Disturbance::Broken(wait)) if self.waits >= wait => Some(Happening::Broken(HostFault::host("the disk is gone"))),
+            Some(Disturbance::Broken(wait)) if self.waits >= wait => {
+                Some(Happening::Broken(HostFault::host("the disk is gone")))
+            }
             // Broken while it obeys a signal.
             Some(Disturbance::InterruptThenBroken(wait)) if self.waits >= wait => {
                 self.interrupts += 1;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::metric::Readings;
+use crate::usage::Usage;
 
 use super::named::Named;
 
@@ -136,6 +137,18 @@ pub struct Proposed {
     pub brief_digest: Option<Digest>,
 }
 
+/// A setup that went well, before the measurement that it was for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetUp {
+    /// Its command.
+    pub ran: Ran,
+    /// What it used.
+    pub usage: Usage,
+    /// What the measuring command used by itself. What both used is the effect's usage.
+    pub measuring: Usage,
+}
+
 /// What a measurement came to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -145,6 +158,9 @@ pub struct Measured {
     /// Whether it was the setup that ended like that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_setup: bool,
+    /// The setup before it, where one was due and went well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub setup: Option<SetUp>,
     /// The readings, by metric.
     pub readings: Readings,
     /// Protected files and links that the command changed.

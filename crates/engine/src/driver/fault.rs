@@ -166,19 +166,28 @@ mod tests {
                 FaultKind::Damage,
             ),
             (append(AppendError::Full), FaultKind::Host),
-            (append(AppendError::Damaged(String::new())), FaultKind::Damage),
+            (
+                append(AppendError::Damaged(String::new())),
+                FaultKind::Damage,
+            ),
             (
                 EngineError::Drive(DriveError::Host(of_host(FaultKind::Damage))),
                 FaultKind::Damage,
             ),
             (EngineError::Held(Box::new(held)), FaultKind::TakenOver),
             (EngineError::refused("it doesn't fit"), FaultKind::Host),
-            (EngineError::NotStarted("no shell".to_owned()), FaultKind::Host),
+            (
+                EngineError::NotStarted("no shell".to_owned()),
+                FaultKind::Host,
+            ),
         ];
         for (error, kind) in cases {
             assert_eq!(HostFault::from(&error).kind, kind, "{error:?}");
         }
         let both = of_host(FaultKind::TakenOver).and("and more");
-        assert_eq!((both.kind, both.words.as_str()), (FaultKind::TakenOver, "it; and more"));
+        assert_eq!(
+            (both.kind, both.words.as_str()),
+            (FaultKind::TakenOver, "it; and more")
+        );
     }
 }

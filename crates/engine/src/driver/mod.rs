@@ -218,7 +218,10 @@ impl<'a, M: Machine, H: Hands, C: Committer<M>> Driver<'a, M, H, C> {
     fn give_up(&mut self, fault: HostFault) -> DriveError {
         self.stop_all(Haste::AtOnce);
         let number = self.run.kernel.invocation.map_or(0, |open| open.number);
-        let ended = ended_by_host(number, Ending::because(Reason::HostFailed, fault.words.clone()));
+        let ended = ended_by_host(
+            number,
+            Ending::because(Reason::HostFailed, fault.words.clone()),
+        );
         match self.turn(vec![ended]) {
             Ok(outcome) => {
                 self.tell(&outcome);

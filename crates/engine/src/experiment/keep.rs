@@ -88,9 +88,9 @@ impl Workshop {
             reader: &self.reader,
             fault: None,
         };
-        let done =
-            self.site
-                .commit_in_place(&mut self.objects, &tree, &own.message, &mut commands);
+        let done = self
+            .site
+            .commit_in_place(&mut self.objects, &tree, &own.message, &mut commands);
         let done = commands.result_of(done)?;
         loopwright_record::crash_point!("keep.published");
         let done = done.map(|(commit, undone)| {

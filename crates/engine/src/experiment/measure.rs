@@ -10,9 +10,10 @@ use std::time::Duration;
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::Named;
 use loopwright_core::experiment::machine::settlement_of;
-use loopwright_core::experiment::results::{Ended, Measured};
+use loopwright_core::experiment::results::{Ended, Measured, SetUp};
 use loopwright_core::experiment::rule::Arm;
 use loopwright_core::metric::{self, Precedence, Readings, Scanner};
+use loopwright_core::usage::Usage;
 use loopwright_exec::{Command, Observer};
 use loopwright_git::arms::Role;
 use loopwright_git::{Found, RepoPath, TreeListing};
@@ -42,7 +43,7 @@ impl Workshop {
     ) -> Result<Done, EngineError> {
         let ready = self.take_ready(announced);
         if let Some(why) = self.lost_inputs()? {
-            return Ok(not_begun(why));
+            return Ok(not_begun(&why));
         }
         let arm = match ready {
             Some(Ready::Arm(arm)) => Ok(arm),
@@ -55,12 +56,14 @@ impl Workshop {
             mut path,
         } = match arm {
             Ok(arm) => arm,
-            Err(why) => return Ok(not_begun(why)),
+            Err(why) => return Ok(not_begun(&why)),
         };
+        let mut setup = None;
         if self.spec.setup.is_some() && self.arms.needs_setup(role, &self.setup_inputs)? {
-            if let Some(done) = self.set_up(role, &path, &watched, announced, control)? {
-                return Ok(done);
-            }
+            setup = match self.set_up(role, &path, &watched, announced, control)? {
+                Ok(run) => Some(run),
+                Err(done) => return Ok(done),
+            };
             path = self
                 .arms
                 .prepare(role, &listing, &mut self.objects, None)?
@@ -71,7 +74,8 @@ impl Workshop {
             Ok(result_file) => result_file,
             Err(why) => {
                 self.arms.after_run(role, &[])?;
-                return Ok(not_begun(why));
+                let run = CommandRun::not_started(&why);
+                return Ok(measured(setup, run, Readings::default(), Named::default()));
             }
         };
         let command = self.command(
@@ -81,38 +85,24 @@ impl Workshop {
             Some(&result_file.path()),
         );
         let scanner = SharedScanner::new(Scanner::new(&self.metrics, self.spec.strict_metric));
-        let CommandRun {
-            ran,
-            usage,
-            stopped,
-            scrubbed,
-        } = self
+        let run = self
             .runner
             .run(command, Some(Box::new(scanner.clone())), announced, control)?;
         self.expect_ours()?;
-        if stopped {
+        if run.stopped {
             self.arms.after_run(role, &[])?;
             self.arms.discard_cache(role)?;
-            return Ok(Done::Stopped(usage));
+            return Ok(Done::Stopped(usage_of_both(setup.as_ref(), &run)));
         }
-        let cut_off = !matches!(ran.ended, Ended::Exited(_));
+        let cut_off = !matches!(run.ran.ended, Ended::Exited(_));
         let from_file = self.numbers_of(result_file.read());
         let touched = self.touched(role, &watched)?;
         if cut_off {
             // Whatever it was writing into its cache is half written.
             self.arms.discard_cache(role)?;
         }
-        let measured = Measured {
-            ran,
-            in_setup: false,
-            readings: metric::combine(from_file, scanner.finish(), self.precedence()),
-            touched,
-        };
-        Ok(Done::Result(
-            settlement_of(&measured),
-            usage.free_of_charge(),
-            scrubbed,
-        ))
+        let readings = metric::combine(from_file, scanner.finish(), self.precedence());
+        Ok(measured(setup, run, readings, touched))
     }
 
     /// Brings an arm to the tree to be measured; in words, where that tree can't be checked out.
@@ -142,7 +132,7 @@ impl Workshop {
         }
     }
 
-    /// Runs the setup; a result where that is the measurement's end.
+    /// Runs the setup; where that is the measurement's end, what came of it.
     fn set_up(
         &mut self,
         role: Role,
@@ -150,40 +140,38 @@ impl Workshop {
         watched: &[RepoPath],
         announced: &Announced,
         control: &Control,
-    ) -> Result<Option<Done>, EngineError> {
+    ) -> Result<Result<CommandRun, Done>, EngineError> {
         let line = self.spec.setup.clone().unwrap_or_default();
         self.clear_desk()?;
         let command = self.command(&line, path, self.spec.setup_limit_us, None);
-        let CommandRun {
-            ran,
-            usage,
-            stopped,
-            scrubbed,
-        } = self.runner.run(command, None, announced, control)?;
+        let run = self.runner.run(command, None, announced, control)?;
         self.expect_ours()?;
-        if ran.ended.is_success() && !stopped {
+        let went_well = run.ran.ended.is_success() && !run.stopped;
+        if went_well {
             self.arms.setup_done(role, &self.setup_inputs)?;
         }
         let touched = self.touched(role, watched)?;
-        if !ran.ended.is_success() {
+        if !went_well {
             self.arms.discard_cache(role)?;
         }
-        if stopped {
-            return Ok(Some(Done::Stopped(usage)));
+        if run.stopped {
+            return Ok(Err(Done::Stopped(run.usage.free_of_charge())));
         }
-        if ran.ended.is_success() && touched.is_empty() {
-            return Ok(None);
+        if went_well && touched.is_empty() {
+            return Ok(Ok(run));
         }
         let measured = Measured {
-            ran,
+            ran: run.ran,
             in_setup: true,
+            setup: None,
             readings: Readings::default(),
             touched,
         };
-        Ok(Some(Done::Result(
+        let usage = run.usage.free_of_charge();
+        Ok(Err(Done::Result(
             settlement_of(&measured),
-            usage.free_of_charge(),
-            scrubbed,
+            usage,
+            run.scrubbed,
         )))
     }
 
@@ -240,13 +228,39 @@ impl Workshop {
 }
 
 /// A measurement that did not begin, and why.
-fn not_begun(why: String) -> Done {
-    Done::builtin(&Measured {
-        ran: CommandRun::not_started(&why).ran,
+fn not_begun(why: &str) -> Done {
+    let run = CommandRun::not_started(why);
+    measured(None, run, Readings::default(), Named::default())
+}
+
+/// A measurement that came to its end, after the setup that was due for it.
+fn measured(
+    setup: Option<CommandRun>,
+    run: CommandRun,
+    readings: Readings,
+    touched: Named,
+) -> Done {
+    let usage = usage_of_both(setup.as_ref(), &run);
+    let scrubbed = run.scrubbed + setup.as_ref().map_or(0, |setup| setup.scrubbed);
+    let setup = setup.map(|setup| SetUp {
+        ran: setup.ran,
+        usage: setup.usage.free_of_charge(),
+        measuring: run.usage.free_of_charge(),
+    });
+    let measured = Measured {
+        ran: run.ran,
         in_setup: false,
-        readings: Readings::default(),
-        touched: Named::default(),
-    })
+        setup,
+        readings,
+        touched,
+    };
+    Done::Result(settlement_of(&measured), usage, scrubbed)
+}
+
+/// What a measurement used, the setup before it included.
+fn usage_of_both(setup: Option<&CommandRun>, run: &CommandRun) -> Usage {
+    let own = run.usage.free_of_charge();
+    setup.map_or(own, |setup| setup.usage.free_of_charge().then(own))
 }
 
 /// A scanner that the output's reader feeds while the measurement waits for its end.

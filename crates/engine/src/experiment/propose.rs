@@ -242,15 +242,17 @@ impl Workshop {
 
 /// A proposal that was not asked for, and why.
 fn not_begun(why: String) -> Done {
-    Done::builtin(&Proposed {
-        ran: CommandRun::not_started(&why).ran,
+    let CommandRun { ran, usage, .. } = CommandRun::not_started(&why);
+    let proposed = Proposed {
+        ran,
         candidate: None,
         findings: Findings::default(),
         refused: Named::default(),
         undone: Named::default(),
         duplicate_of: None,
         brief_digest: None,
-    })
+    };
+    Done::Result(settlement_of(&proposed), usage, 0)
 }
 
 /// What a candidate's commit says: the agent's own words, where it committed by itself.

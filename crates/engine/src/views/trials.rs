@@ -69,6 +69,9 @@ pub struct CommandRow {
     pub effect: String,
     /// Which attempt.
     pub attempt: u32,
+    /// Whether it is the setup before what the effect is for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_setup: bool,
     /// How it went.
     pub ran: Ran,
     /// What it used.
@@ -125,36 +128,43 @@ impl TrialRow {
         let Ok(EffectPath { part, .. }) = EffectPath::of(effect) else {
             return;
         };
-        let ran = match part {
-            Part::Propose => result::<Proposed>(&settlement).map(|proposed| {
-                self.candidate = proposed.candidate;
-                proposed.ran
-            }),
+        let attempt = event.attempt.unwrap_or(1);
+        let mut command = |ran: Ran, usage: Usage, is_setup: bool| {
+            self.commands.push(CommandRow {
+                effect: effect.as_str().to_owned(),
+                attempt,
+                is_setup,
+                ran,
+                usage,
+            });
+        };
+        match part {
+            Part::Propose => {
+                if let Some(proposed) = result::<Proposed>(&settlement) {
+                    command(proposed.ran, settlement.usage, false);
+                    self.candidate = proposed.candidate;
+                }
+            }
             Part::Measure { .. } | Part::Target { .. } | Part::Closing { .. } => {
-                result::<Measured>(&settlement).map(|measured| measured.ran)
+                if let Some(measured) = result::<Measured>(&settlement) {
+                    let mut usage = settlement.usage;
+                    if let Some(setup) = measured.setup {
+                        usage = setup.measuring;
+                        command(setup.ran, setup.usage, true);
+                    }
+                    command(measured.ran, usage, measured.in_setup);
+                }
             }
             Part::Reapply => {
                 if let Some(Reapplied::Applied { candidate, .. }) = result(&settlement) {
                     self.candidate = Some(candidate);
                 }
-                None
             }
-            Part::Keep { .. } => {
-                match result::<Kept>(&settlement) {
-                    Some(Kept::Committed { commit, .. }) => self.commit = Some(commit),
-                    Some(Kept::Rewritten { candidate, .. }) => self.candidate = Some(candidate),
-                    _ => {}
-                }
-                None
-            }
-        };
-        if let Some(ran) = ran {
-            self.commands.push(CommandRow {
-                effect: effect.as_str().to_owned(),
-                attempt: event.attempt.unwrap_or(1),
-                ran,
-                usage: settlement.usage,
-            });
+            Part::Keep { .. } => match result::<Kept>(&settlement) {
+                Some(Kept::Committed { commit, .. }) => self.commit = Some(commit),
+                Some(Kept::Rewritten { candidate, .. }) => self.candidate = Some(candidate),
+                _ => {}
+            },
         }
     }
 

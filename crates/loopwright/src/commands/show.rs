@@ -132,7 +132,8 @@ fn text_of(row: &TrialRow, output: &Output) -> String {
 
 fn command_text(command: &CommandRow) -> String {
     let (ran, usage) = (&command.ran, &command.usage);
-    let mut text = format!("\n{}: {}", command.effect, ran.ended.words());
+    let step = if command.is_setup { ", setup" } else { "" };
+    let mut text = format!("\n{}{step}: {}", command.effect, ran.ended.words());
     if command.attempt > 1 {
         let _ = write!(text, " (attempt {})", command.attempt);
     }

@@ -359,6 +359,7 @@ fn measurement(seed: u64, random: &mut Random, tree: &str, likely: bool) -> Meas
     let mut measured = Measured {
         ran: ran(Ended::Exited(0)),
         in_setup: false,
+        setup: None,
         readings,
         touched: Named::default(),
     };
