@@ -207,7 +207,7 @@ impl CommandRun {
     }
 }
 
-fn ended_of(ending: &Ending, limit: Option<std::time::Duration>) -> Ended {
+pub(crate) fn ended_of(ending: &Ending, limit: Option<std::time::Duration>) -> Ended {
     match ending {
         Ending::Exited(code) => Ended::Exited(*code),
         Ending::Signaled(signal) => Ended::Signaled(*signal),

@@ -78,6 +78,31 @@ struct Order {
 }
 
 impl Control {
+    /// One for a single thing that is done apart from a run's effects, under this name.
+    pub fn of(name: EffectId) -> Self {
+        let control = Self::default();
+        control.ordered(&name);
+        control
+    }
+
+    /// Stops what is being done: gently the first time, at once after that.
+    pub fn interrupt(&self) {
+        let first = {
+            let shared = self.lock();
+            let order = shared.orders.front();
+            order.map(|order| (order.effect.clone(), order.stop.is_some()))
+        };
+        let Some((effect, was_asked)) = first else {
+            return;
+        };
+        let haste = if was_asked {
+            Haste::AtOnce
+        } else {
+            Haste::Gently
+        };
+        self.stop(&effect, haste);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }

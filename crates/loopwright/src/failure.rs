@@ -46,6 +46,15 @@ impl Failure {
         Self::new(Exit::Refused, what)
     }
 
+    /// The same with another exit status.
+    #[must_use]
+    pub fn exiting(mut self, with: Exit) -> Self {
+        if let Self::Words { exit, .. } = &mut self {
+            *exit = with;
+        }
+        self
+    }
+
     /// The same with one more hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Display) -> Self {

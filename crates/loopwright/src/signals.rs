@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use loopwright_engine::Interrupter;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -44,9 +43,9 @@ fn is_hangup_ignored() -> bool {
     ignored.is_some_and(|mask| mask >> (SIGHUP - 1) & 1 == 1)
 }
 
-/// Hands signals on to `interrupter` from now on; `say` tells whoever is there.
+/// Hands signals on to `interrupt`, by name, from now on; `say` tells whoever is there.
 pub fn forward(
-    interrupter: Interrupter,
+    interrupt: impl Fn(&str) + Send + 'static,
     say: impl Fn(&str) + Send + 'static,
 ) -> Result<Caught, Failure> {
     let mut wanted = vec![SIGINT, SIGTERM, SIGQUIT];
@@ -62,7 +61,7 @@ pub fn forward(
                 .0
                 .compare_exchange(0, signal, Ordering::AcqRel, Ordering::Acquire)
                 .is_ok();
-            interrupter.interrupt(name(signal));
+            interrupt(name(signal));
             if is_first {
                 say("ending what runs; once more to hurry");
             }

@@ -4,9 +4,11 @@
 //! stands in the way of that: a driver works away from the checkout, unless it was asked to work in
 //! place, and then it has the checkout to itself.
 
+use std::time::Duration;
+
 use loopwright_core::event::Scrub;
 use loopwright_core::experiment::Experiment;
-use loopwright_core::ids::{BranchName, LoopName, RunId};
+use loopwright_core::ids::{BranchName, EffectId, LoopName, RunId};
 use loopwright_core::kernel::{OperatorAct, kind as kernel_kind};
 use loopwright_core::scrub;
 use loopwright_core::turn::{Given, Run, Turn};
@@ -20,6 +22,7 @@ use serde_json::{Value, json};
 use crate::committer::{LEASE_TTL, StoreCommitter, now};
 use crate::driver::{Committer as _, DriveError};
 use crate::error::EngineError;
+use crate::hands::Control;
 use crate::project::Project;
 use crate::views::{LISTING, trial_that_is_there};
 
@@ -28,7 +31,7 @@ use super::claim::end_left_running;
 use super::environment::known_secrets;
 use super::fence::take_checkout;
 use super::request::KEYS;
-use super::user_git::Foreground;
+use super::user_git::{ADOPTING, Foreground};
 
 /// The act that says a result was asked for.
 pub const ACT_ADOPT: &str = "result.adopt";
@@ -59,12 +62,29 @@ pub struct Adoption {
     pub recorded: bool,
 }
 
+/// How adopting is done.
+pub struct Means<'a> {
+    /// Starts supervisors.
+    pub supervisor: &'a Supervisor,
+    /// How long a git of the user's, with its hooks, may take.
+    pub limit: Duration,
+    /// Stops it.
+    pub control: &'a Control,
+}
+
+impl Means<'_> {
+    /// What stops an adoption.
+    pub fn control() -> Control {
+        Control::of(EffectId::new(ADOPTING))
+    }
+}
+
 /// Brings a result of the loop's newest run to the branch the user has checked out.
 pub fn adopt(
     project: &Project,
     loop_name: &LoopName,
     wanted: &Wanted,
-    supervisor: &Supervisor,
+    means: &Means<'_>,
 ) -> Result<Adoption, EngineError> {
     let mut store = Store::open(&project.store, OpenMode::Write)?;
     store.index_keys(KEYS)?;
@@ -101,8 +121,10 @@ pub fn adopt(
         .is_some()
         .then(|| (store.running().clone(), run.clone()));
     let mut commands = Foreground {
-        supervisor,
+        supervisor: means.supervisor,
         running,
+        limit: means.limit,
+        control: means.control,
     };
     let adopted = plan.perform(project, &mut commands);
     let recorded = lease.is_some();

@@ -87,22 +87,24 @@ impl Workshop {
             fence: &self.fence,
             reader: &self.reader,
             fault: None,
+            used: Usage::nothing(),
         };
         let done = self
             .site
             .commit_in_place(&mut self.objects, &tree, &own.message, &mut commands);
         let done = commands.result_of(done)?;
+        let used = commands.used;
         loopwright_record::crash_point!("keep.published");
         let done = done.map(|(commit, undone)| {
             self.notices.undone(&undone);
             commit
         });
         match done {
-            Some(InPlaceCommit::Stopped) => Ok(Done::Stopped(Usage::default().free_of_charge())),
+            Some(InPlaceCommit::Stopped) => Ok(Done::Stopped(used)),
             Some(InPlaceCommit::Committed { commit }) => {
                 // Without a measured candidate arm (after a crash) there is no cache to take over.
                 let _ = self.arms.promote();
-                Ok(committed(commit, None))
+                Ok(committed(commit, None).having_used(used))
             }
             Some(InPlaceCommit::Rewritten {
                 tree: rewritten, ..
@@ -112,14 +114,16 @@ impl Workshop {
                 let findings = self.examine(base, &changes)?;
                 let message = "what the commit hook made of it\n";
                 let candidate = self.candidate(announced, parent, rewritten, &changes, message)?;
-                Ok(Done::builtin(&Kept::Rewritten {
+                let kept = Kept::Rewritten {
                     candidate,
                     findings,
-                }))
+                };
+                Ok(Done::builtin(&kept).having_used(used))
             }
-            Some(InPlaceCommit::Refused(obstacle)) => Ok(Done::builtin(&Kept::Refused {
-                words: obstacle.to_string(),
-            })),
+            Some(InPlaceCommit::Refused(obstacle)) => {
+                let words = obstacle.to_string();
+                Ok(Done::builtin(&Kept::Refused { words }).having_used(used))
+            }
             None => Err(EngineError::refused(
                 "the user's checkout is not the place of this run",
             )),

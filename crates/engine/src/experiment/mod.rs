@@ -31,7 +31,7 @@ mod user_git;
 mod workable;
 pub mod workshop;
 
-pub use adopt::{Adoption, Wanted, adopt};
+pub use adopt::{Adoption, Means, Wanted, adopt};
 pub use checkup::{Finding, Level, check_loop, check_project, would_be_refused};
 pub use request::{KEYS, Purpose, Request, SessionReport, pinned};
 pub use session::Session;

@@ -7,18 +7,19 @@ use std::time::Duration;
 use loopwright_core::effect::Announced;
 use loopwright_core::experiment::results::Ended;
 use loopwright_core::ids::{EffectId, RunId};
+use loopwright_core::usage::Usage;
 use loopwright_exec::{self as exec, Command, Ending, Environment, Stdin, Supervisor};
 use loopwright_git::{GitError, UserCommand, UserCommands, UserEnd, UserRun};
 use loopwright_record::{Running, RunningCommand, Store};
 
-use crate::commands::{CommandRun, CommandRunner};
+use crate::commands::{CommandRun, CommandRunner, ended_of};
 use crate::error::EngineError;
 use crate::hands::Control;
 
 use super::fence::Fence;
 
 /// Under which name a commit of `adopt` is noted while it runs.
-const ADOPTING: &str = "adopt";
+pub(super) const ADOPTING: &str = "adopt";
 
 /// Runs them for an effect.
 pub(super) struct ForEffect<'a> {
@@ -32,6 +33,8 @@ pub(super) struct ForEffect<'a> {
     pub reader: &'a Store,
     /// Why one could not be run, where that is a fault of the host.
     pub fault: Option<EngineError>,
+    /// What they used so far.
+    pub used: Usage,
 }
 
 impl ForEffect<'_> {
@@ -43,14 +46,15 @@ impl ForEffect<'_> {
         let run = self
             .runner
             .run(command, None, self.announced, self.control)?;
+        self.used = self.used.then(run.usage.free_of_charge());
         self.fence.check(self.reader)?;
         Ok(run)
     }
 
     /// What came of whoever ran commands by it: a fault of the host, where there was one, says why
     /// better.
-    pub fn result_of<T>(self, done: Result<T, GitError>) -> Result<T, EngineError> {
-        match (done, self.fault) {
+    pub fn result_of<T>(&mut self, done: Result<T, GitError>) -> Result<T, EngineError> {
+        match (done, self.fault.take()) {
             (Err(_), Some(fault)) => Err(fault),
             (done, _) => Ok(done?),
         }
@@ -80,13 +84,23 @@ pub(super) struct Foreground<'a> {
     pub supervisor: &'a Supervisor,
     /// Where it is noted while they run, and for which run; none where that is not ours.
     pub running: Option<(Running, RunId)>,
+    /// How long one may take.
+    pub limit: Duration,
+    /// Stops it.
+    pub control: &'a Control,
 }
 
 impl UserCommands for Foreground<'_> {
     fn run(&mut self, command: UserCommand) -> Result<UserRun, GitError> {
         let not_run = |error: &dyn std::fmt::Display| GitError::NotRun(error.to_string());
-        let held =
-            exec::hold(supervised(command), None, self.supervisor).map_err(|it| not_run(&it))?;
+        if self.control.is_stopping() {
+            let said = String::new();
+            let end = UserEnd::Stopped;
+            return Ok(UserRun { end, said });
+        }
+        let mut command = supervised(command);
+        command.time_limit = Some(self.limit);
+        let held = exec::hold(command, None, self.supervisor).map_err(|it| not_run(&it))?;
         let (id, effect) = (held.id(), EffectId::new(ADOPTING));
         if let Some((running, run)) = &self.running {
             let noted = running.add(&RunningCommand {
@@ -100,7 +114,10 @@ impl UserCommands for Foreground<'_> {
             noted.map_err(|error| not_run(&error))?;
         }
         // Only now: whoever comes after a crash must know of everything that runs.
-        let finished = held.release().wait();
+        let running = held.release();
+        self.control.running(running.stopper());
+        let finished = running.wait();
+        self.control.ended();
         if let Some((running, run)) = &self.running {
             let gone = running.remove(run, &effect, 1);
             gone.map_err(|error| not_run(&error))?;
@@ -108,7 +125,8 @@ impl UserCommands for Foreground<'_> {
         let end = match &finished.ending {
             Ending::Exited(0) => UserEnd::Succeeded,
             Ending::Exited(_) => UserEnd::Failed,
-            ending => UserEnd::CutOff(format!("git did not end by itself ({ending:?})")),
+            Ending::Stopped => UserEnd::Stopped,
+            ending => UserEnd::CutOff(format!("it {}", ended_of(ending, Some(self.limit)).words())),
         };
         let said = finished.output.text().trim().to_owned();
         Ok(UserRun { end, said })

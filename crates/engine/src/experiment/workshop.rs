@@ -109,6 +109,14 @@ impl Done {
     pub(super) fn builtin<T: Serialize>(result: &T) -> Self {
         Self::Result(settlement_of(result), Usage::default().free_of_charge(), 0)
     }
+
+    /// The same, for which commands of the user's were run.
+    pub(super) fn having_used(self, usage: Usage) -> Self {
+        match self {
+            Self::Result(result, _, scrubbed) => Self::Result(result, usage, scrubbed),
+            Self::Stopped(_) => Self::Stopped(usage),
+        }
+    }
 }
 
 impl Performer for Workshop {

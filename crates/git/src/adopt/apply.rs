@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use super::undo::{Act, is_cut_off, take_back};
 use super::{Adopted, Obstacle, merged_tree, obstacle, obstacle_of, outcome, writing};
 use crate::error::GitError;
 use crate::git::{failure, split_nul, words};
@@ -47,12 +48,18 @@ pub(super) fn apply(
     }
     let paths = differing(user, &head_tree, &wanted)?;
     let from = head_tree.to_hex();
+    let act = Act {
+        head,
+        wanted: &wanted,
+        commit: None,
+        message,
+    };
     if let Some(obstacle) = staged(user)? {
         if !stands_at(user, &wanted)? {
             return Ok(Adopted::NotAdopted(obstacle));
         }
         // An adoption of the same was cut off before its commit.
-        return commit(user, &from, wanted, &paths, message, commands);
+        return commit(user, &act, &paths, commands);
     }
     // Only what is known to be clean may be put back later.
     if let Some(obstacle) = in_the_way(user, &head_tree, &paths)? {
@@ -66,25 +73,28 @@ pub(super) fn apply(
         put_back(user, &from, &paths)?;
         return Ok(Adopted::NotAdopted(obstacle(&words(&moved))));
     }
-    commit(user, &from, wanted, &paths, message, commands)
+    commit(user, &act, &paths, commands)
 }
 
 /// Commits what the index holds; if that fails, the checkout is brought back.
 fn commit(
     user: &UserRepository,
-    from: &str,
-    wanted: Oid,
+    act: &Act<'_>,
     paths: &[RepoPath],
-    message: &str,
     commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
-    let commit = writing(user).user_command(&["commit", "--quiet", "-F", "-"], message.as_bytes());
+    let message = act.message.as_bytes();
+    let commit = writing(user).user_command(&["commit", "--quiet", "-F", "-"], message);
     let run = commands.run(commit)?;
     if run.is_success() {
-        return outcome(user, wanted);
+        return outcome(user, *act.wanted);
     }
     let obstacle = obstacle_of(&run);
-    put_back(user, from, paths)?;
+    if is_cut_off(&run) {
+        take_back(user, act)?;
+    } else {
+        put_back(user, &tree_of(user, act.head)?.to_hex(), paths)?;
+    }
     Ok(Adopted::NotAdopted(obstacle))
 }
 
@@ -173,7 +183,11 @@ fn names_in(user: &UserRepository, tree: &str) -> Result<BTreeSet<Vec<u8>>, GitE
     Ok(split_nul(&listed).map(<[u8]>::to_vec).collect())
 }
 
-fn differing(user: &UserRepository, before: &Oid, after: &Oid) -> Result<Vec<RepoPath>, GitError> {
+pub(super) fn differing(
+    user: &UserRepository,
+    before: &Oid,
+    after: &Oid,
+) -> Result<Vec<RepoPath>, GitError> {
     let (before, after) = (before.to_hex(), after.to_hex());
     let arguments = [
         "diff-tree",
@@ -189,7 +203,11 @@ fn differing(user: &UserRepository, before: &Oid, after: &Oid) -> Result<Vec<Rep
 }
 
 /// Brings index and checkout back to HEAD at exactly these paths, which were clean before.
-fn put_back(user: &UserRepository, head_tree: &str, paths: &[RepoPath]) -> Result<(), GitError> {
+pub(super) fn put_back(
+    user: &UserRepository,
+    head_tree: &str,
+    paths: &[RepoPath],
+) -> Result<(), GitError> {
     let git = quiet(user.as_user());
     let mut listed = Vec::new();
     for path in paths {

@@ -6,6 +6,7 @@
 //! result itself stays in the store. A hook that rewrites content is noticed.
 
 mod apply;
+mod undo;
 
 use crate::branch::UserBranch;
 use crate::error::{GitError, Refusal};
@@ -58,6 +59,9 @@ pub enum Obstacle {
     /// The commit could not be signed.
     #[error("the commit could not be signed: {0}")]
     SigningFailed(String),
+    /// Somebody asked for its end.
+    #[error("it was stopped")]
+    Stopped,
     /// Anything else git said.
     #[error("git could not commit: {0}")]
     Failed(String),
@@ -97,11 +101,19 @@ pub fn adopt_branch(
         }
         let merge = ["merge", "--quiet", "--ff-only", &hex];
         let run = commands.run(git.user_command(&merge, b""))?;
-        return Ok(if run.is_success() {
-            Adopted::FastForwarded { commit }
-        } else {
-            Adopted::NotAdopted(obstacle_of(&run))
-        });
+        if run.is_success() {
+            return Ok(Adopted::FastForwarded { commit });
+        }
+        if undo::is_cut_off(&run) {
+            let act = undo::Act {
+                head: &head,
+                wanted: &tree,
+                commit: Some(&commit),
+                message,
+            };
+            undo::take_back(user, &act)?;
+        }
+        return Ok(Adopted::NotAdopted(obstacle_of(&run)));
     }
     let expected = match merged_tree(user, &head, &commit)? {
         Ok(tree) => tree,
@@ -124,7 +136,15 @@ pub fn adopt_branch(
         return outcome(user, expected);
     }
     let obstacle = obstacle_of(&run);
-    if user.git_dir.join("MERGE_HEAD").exists() {
+    if undo::is_cut_off(&run) {
+        let act = undo::Act {
+            head: &head,
+            wanted: &expected,
+            commit: None,
+            message,
+        };
+        undo::take_back(user, &act)?;
+    } else if user.git_dir.join("MERGE_HEAD").exists() {
         quiet(user.as_user()).run(["merge", "--abort"])?;
     }
     Ok(Adopted::NotAdopted(obstacle))
@@ -253,7 +273,7 @@ fn outcome(user: &UserRepository, expected: Oid) -> Result<Adopted, GitError> {
 pub(crate) fn obstacle_of(run: &UserRun) -> Obstacle {
     match &run.end {
         UserEnd::CutOff(why) => Obstacle::Failed(format!("{why}: {}", run.said)),
-        UserEnd::Stopped => Obstacle::Failed("it was stopped".to_owned()),
+        UserEnd::Stopped => Obstacle::Stopped,
         UserEnd::Succeeded | UserEnd::Failed => obstacle(&run.said),
     }
 }

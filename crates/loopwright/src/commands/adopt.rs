@@ -1,8 +1,11 @@
 //! `adopt`: bring a result to the branch the user has checked out.
 
+use std::time::Duration;
+
 use clap::Args;
 use loopwright_core::ids::BranchName;
-use loopwright_engine::experiment::{Wanted, adopt};
+use loopwright_core::spec::parse_duration_us;
+use loopwright_engine::experiment::{Means, Wanted, adopt};
 use loopwright_exec::Supervisor;
 use loopwright_git::{Adopted, Obstacle};
 
@@ -11,6 +14,7 @@ use crate::exit_code::Exit;
 use crate::failure::Failure;
 use crate::output::{self, one_line, talk};
 use crate::place::Common;
+use crate::signals;
 use crate::trial_line::short_commit;
 
 /// Bring what the loop kept to the branch you have checked out
@@ -35,6 +39,15 @@ pub struct Arguments {
         conflicts_with = "trial"
     )]
     branch: String,
+
+    /// How long your git may take, with your hooks and your signing
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration)]
+    limit: Duration,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let limit_us = parse_duration_us(text).map_err(|error| error.to_string())?;
+    Ok(Duration::from_micros(limit_us))
 }
 
 /// Adopts a result.
@@ -48,7 +61,15 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
         Some(trial) => Wanted::Trial(trial),
         None => Wanted::Branch(BranchName::new(&arguments.branch).map_err(Failure::refused)?),
     };
-    let adoption = adopt(&project, &name, &wanted, &Supervisor::this_program())?;
+    let control = Means::control();
+    let stopped = control.clone();
+    let caught = signals::forward(move |_| stopped.interrupt(), talk)?;
+    let means = Means {
+        supervisor: &Supervisor::this_program(),
+        limit: arguments.limit,
+        control: &control,
+    };
+    let adoption = adopt(&project, &name, &wanted, &means)?;
     let (source, onto) = (
         match arguments.trial {
             Some(trial) => format!("trial {trial}"),
@@ -80,7 +101,14 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
             ))?;
             talk("note: a commit hook of yours changed it; what was measured is not what is there");
         }
-        Adopted::NotAdopted(obstacle) => return Err(not_adopted(&source, obstacle)),
+        Adopted::NotAdopted(obstacle) => {
+            let failure = not_adopted(&source, obstacle);
+            // At a terminal, a git of ours may have had the signal, too, and died of it by itself.
+            return Err(match caught.signal() {
+                Some(signal) => failure.exiting(Exit::Signal(signal)),
+                None => failure,
+            });
+        }
     }
     if !adoption.recorded {
         talk("note: the loop is being driven, so its record doesn't say that this was adopted");
@@ -97,6 +125,7 @@ fn not_adopted(source: &str, obstacle: &Obstacle) -> Failure {
         Obstacle::Conflict(_) => failure.hint(
             "nothing was changed; loopwright diff N | git apply --3way brings a trial by hand",
         ),
+        Obstacle::Stopped => failure.hint("nothing was changed; adopt again when you like"),
         Obstacle::Dirty(_) => {
             failure.hint("nothing was changed; commit or stash them, then adopt again")
         }

@@ -96,7 +96,11 @@ impl Drive<'_> {
         let happenings = Happenings::default();
         let live = Live::new(output);
         let speaker = live.speaker();
-        let caught = signals::forward(happenings.interrupter(), move |text| speaker.say(text))?;
+        let interrupter = happenings.interrupter();
+        let caught = signals::forward(
+            move |name| interrupter.interrupt(name),
+            move |text| speaker.say(text),
+        )?;
         let metric = self.spec.metric.clone();
         let name = LoopName::new(&self.spec.name).map_err(Failure::refused)?;
         let (best, open) = before(self.project, &name);

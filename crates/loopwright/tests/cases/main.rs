@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod adopt_stopped;
 mod agent_commits;
 mod agent_in_place;
 mod agent_repository;
