@@ -117,7 +117,7 @@ pub enum DriveError {
     #[error(transparent)]
     Host(HostFault),
     /// The run is over; nothing can begin.
-    #[error("the run has ended: {}", .0.words)]
+    #[error("the run has ended: {}", .0.sentence())]
     Ended(Ending),
 }
 

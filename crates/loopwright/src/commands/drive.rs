@@ -192,12 +192,7 @@ fn say_end(
             talk(&best);
         }
     }
-    let reason = report.ending.reason.as_str();
-    talk(&format!(
-        "{}: {}",
-        reason.replace('_', " "),
-        one_line(&report.ending.words)
-    ));
+    talk(&one_line(&report.ending.sentence()));
     let is_said = report.ending.known() == Some(Reason::Waiting);
     if let Some(question) = report.waiting.as_ref().filter(|_| !is_said) {
         talk(&format!("it waits for you: {}", one_line(question)));

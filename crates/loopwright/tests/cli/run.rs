@@ -168,7 +168,7 @@ fn a_used_up_budget_names_the_flag_and_can_be_raised() {
     let poor = rig.run(&["run", "--budget-steps", "1", "--trials", "9"]);
     let words = poor.failure(5);
     assert!(
-        words.contains("budget: the budget of steps is used up: nothing is left of 1")
+        words.contains("the budget of steps is used up: nothing is left of 1")
             && words.contains("next: loopwright resume --budget-steps N"),
         "{words}"
     );

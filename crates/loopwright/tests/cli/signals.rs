@@ -12,7 +12,7 @@ fn ends_by(signal: Signal, name: &str, code: i32) {
     send(&child, signal);
     let stderr = rig.finish(child).failure(code);
     assert!(
-        stderr.contains(&format!("interrupted: interrupted by {name}")),
+        stderr.contains(&format!("\ninterrupted by {name}")),
         "{stderr}"
     );
     assert!(stderr.contains("next: loopwright resume"), "{stderr}");
