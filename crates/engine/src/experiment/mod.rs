@@ -24,6 +24,7 @@ mod own_commit;
 pub mod preflight;
 pub mod propose;
 pub mod request;
+mod retrying;
 pub mod session;
 pub mod site;
 pub mod unfinished;

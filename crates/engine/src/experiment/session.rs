@@ -6,10 +6,7 @@
 //! refused is refused before the first effect; then the person is told what the run will be like, and
 //! only then does the driver begin.
 
-use loopwright_core::experiment::state::Origin;
-use loopwright_core::experiment::{
-    Caps, Experiment, HarnessStart, Mode, Outcome, RetryOf, Settings,
-};
+use loopwright_core::experiment::{Caps, Experiment, HarnessStart, Mode, Settings};
 use loopwright_core::ids::{BranchName, LoopName, RunId};
 use loopwright_core::kernel::{self, RunStarted};
 use loopwright_core::machine::Machine as _;
@@ -23,7 +20,7 @@ use crate::driver::{Driver, Watcher};
 use crate::error::EngineError;
 use crate::hands::{Happenings, WorkerHands};
 use crate::project::{Project, check_not_lost};
-use crate::views::{LISTING, TrialRow, trial_that_is_there};
+use crate::views::LISTING;
 
 use super::assembly::{interrupted_run, judging_tree, recovered};
 use super::claim::{Claim, Starting, Tenure, end_left_running, pinned_spec};
@@ -316,13 +313,13 @@ impl Session {
         harness.first(&mut self.objects, head)
     }
 
-    fn caps(&self, run: &RunId, harness: HarnessStart) -> Result<Caps, EngineError> {
-        let spec = &self.request.spec;
+    fn caps(&mut self, run: &RunId, harness: HarnessStart) -> Result<Caps, EngineError> {
         let mode = match self.request.purpose {
             Purpose::Run => Mode::Run,
             Purpose::Baseline => Mode::Baseline,
             Purpose::Retry(trial) => Mode::Retry(self.retry_of(run, trial)?),
         };
+        let spec = &self.request.spec;
         Ok(Caps {
             specification: serde_json::to_value(spec).expect("BUG: a specification is plain data"),
             mode,
@@ -333,48 +330,6 @@ impl Session {
             wall_clock_us: spec.wall_clock_us,
             give_up_after: spec.give_up_after,
         })
-    }
-
-    fn retry_of(&self, run: &RunId, trial: u64) -> Result<RetryOf, EngineError> {
-        let row = trial_that_is_there(&self.store, run, &self.loop_name, trial)?;
-        if row.origin == Some(Origin::Baseline) {
-            return Err(EngineError::refused_with(
-                format!("trial {trial} is a baseline: there is no change to try again"),
-                "measure it again: loopwright baseline",
-            ));
-        }
-        self.refuse_what_is_kept(run, &row)?;
-        let candidate = row.candidate.ok_or_else(|| {
-            EngineError::refused(format!(
-                "trial {trial} left no change that could be tried again"
-            ))
-        })?;
-        Ok(RetryOf {
-            trial,
-            commit: candidate.commit,
-        })
-    }
-}
-
-impl Session {
-    /// What was kept on the branch since its harness holds is part of the incumbent: there is
-    /// nothing to try again.
-    fn refuse_what_is_kept(&self, run: &RunId, row: &TrialRow) -> Result<(), EngineError> {
-        let state: Run<Experiment> = loopwright_record::load(&self.store, run)?;
-        let segment = state.state.and_then(|state| state.segment);
-        let is_kept = row.outcome.is_some_and(Outcome::is_keep)
-            && row.branch == self.branch.as_str()
-            && row.segment == segment.map(|segment| segment.number);
-        if !is_kept {
-            return Ok(());
-        }
-        let trial = row.trial;
-        Err(EngineError::refused_with(
-            format!("trial {trial} is kept already: the loop goes on from its change"),
-            format!(
-                "loopwright show {trial} says with what value; loopwright adopt brings it to your branch"
-            ),
-        ))
     }
 }
 

@@ -102,3 +102,22 @@ fn what_is_kept_is_what_was_measured() {
     );
     assert_eq!(rig.git(&["show", "loopwright/default/main:x"]), "10\n");
 }
+
+#[test]
+fn what_was_tried_again_and_kept_is_not_tried_a_third_time() {
+    let slow = "[ -e \"$OUTSIDE/slow\" ] && [ \"$(cat x)\" != 10 ] && echo m=20 && exit\necho \"m=$(cat x)\"\n";
+    let rig = Rig::with(slow, &[]);
+    rig.touch("slow");
+    assert_eq!(rig.trial("echo 5 > x", &[])["outcome"], "reverted");
+    std::fs::remove_file(rig.path("slow")).unwrap();
+    rig.loopwright(&["retry", "1"]);
+    assert_eq!(rig.log().pop().unwrap()["outcome"], "kept");
+    let words = rig.refusal(2, &["retry", "1"]);
+    assert!(
+        words.contains(
+            "trial 1 was tried again and is kept, as trial 2: its change is in the incumbent"
+        ),
+        "{words}"
+    );
+    assert_eq!(rig.log().len(), 3);
+}

@@ -89,7 +89,7 @@ fn a_run_that_asks_waits_for_an_answer_and_goes_on_with_it() {
     for _ in 0..2 {
         let asked = rig.run(&["resume"]).failure(8);
         assert!(
-            asked.contains("waiting: the outcome of t7/propose is unknown: do it again")
+            asked.contains("it waits for you: the outcome of t7/propose is unknown: do it again")
                 && asked.contains("next: loopwright resume --unknown retry")
                 && asked.contains("--unknown fail"),
             "{asked}"

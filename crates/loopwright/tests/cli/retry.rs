@@ -47,3 +47,34 @@ fn what_is_kept_is_not_tried_again() {
     let decided = rig.run(&["log", "--json"]).success();
     assert_eq!(decided.lines().count(), 7, "nothing was tried: {decided}");
 }
+
+#[test]
+fn what_is_in_the_incumbent_is_not_tried_again_under_another_harness() {
+    let rig = Rig::after_six_trials();
+    // A limit is a part of what judges: another one begins a segment.
+    let _ = rig.run(&["run", "--run-limit", "7m", "--trials", "0"]);
+    let decided = || rig.run(&["log", "--json"]).success().lines().count();
+    let before = decided();
+    let stderr = rig.run(&["retry", "1"]).failure(2);
+    assert!(
+        stderr.contains("trial 1 is kept already: its change is in the incumbent"),
+        "{stderr}"
+    );
+    assert_eq!(decided(), before, "nothing was tried");
+}
+
+#[test]
+fn what_is_not_decided_yet_is_not_tried_again() {
+    let rig = Rig::after_six_trials();
+    let child = rig.start(&["run", "--trials", "1"]);
+    rig.wait_for_proposal(7);
+    crate::support::send(&child, rustix::process::Signal::INT);
+    let _ = rig.finish(child).failure(130);
+    let stderr = rig.run(&["retry", "7"]).failure(2);
+    assert!(
+        stderr
+            .contains("error: trial 7 is not decided yet\nhint: go on with it: loopwright resume"),
+        "{stderr}"
+    );
+    rig.let_go();
+}
