@@ -4,6 +4,7 @@
 //! They go to a folder of ours, under the path they had, and stay there until a person removes them.
 
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,6 +12,7 @@ use rustix::io::Errno;
 
 use crate::error::{GitError, Refusal};
 use crate::place::Place;
+use crate::quote::quoted;
 use crate::types::RepoPath;
 use crate::worktree::RefusedPath;
 
@@ -131,7 +133,7 @@ impl Aside {
         self.folder = None;
         let mut words = Vec::new();
         for together in self.moved.chunk_by(|one, next| one.folder == next.folder) {
-            let folder = together[0].folder.display();
+            let folder = quoted(together[0].folder.as_os_str().as_bytes());
             if together.len() > NAMED_MAX {
                 let more = together.len() - 1;
                 words.push(RefusedPath {
@@ -144,7 +146,7 @@ impl Aside {
                 path: moved.name.clone(),
                 why: format!(
                     "it was moved to {}: {WHY}",
-                    moved.name.to_path(&moved.folder).display()
+                    quoted(moved.name.to_path(&moved.folder).as_os_str().as_bytes())
                 ),
             }));
         }

@@ -4,7 +4,6 @@
 //! No link is ever followed, no pipe ever waited for, and nothing that may have been left there is
 //! an error: it is said as what it is.
 
-use std::ffi::OsStr;
 use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,6 +15,7 @@ use rustix::process::geteuid;
 use crate::disk::unique;
 use crate::error::GitError;
 use crate::place::{Place, names};
+use crate::quote::quoted;
 use crate::types::{Mode, RepoPath};
 
 /// Such a directory.
@@ -150,7 +150,7 @@ fn in_the_way(kind: FileType, path: &[u8]) -> String {
         FileType::RegularFile => "a file",
         _ => "something that is no file",
     };
-    format!("{what} at {}", Path::new(OsStr::from_bytes(path)).display())
+    format!("{what} at {}", quoted(path))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use loopwright_record::{
 };
 
 use crate::exit_code::Exit;
-use crate::output::moment;
+use crate::output::{harmless, moment};
 
 /// Why a command ends early.
 #[derive(Debug)]
@@ -91,8 +91,9 @@ impl Failure {
             Self::BrokenPipe => (Vec::new(), Exit::Finished),
             Self::Words { exit, what, hints } => {
                 let mut lines: Vec<String> = Vec::new();
-                lines.extend(what.iter().map(|what| format!("error: {what}")));
-                lines.extend(hints.iter().map(|hint| format!("hint: {hint}")));
+                // What was typed, or is called so, may stand in them.
+                lines.extend(what.iter().map(|what| format!("error: {}", harmless(what))));
+                lines.extend(hints.iter().map(|hint| format!("hint: {}", harmless(hint))));
                 (lines, exit)
             }
         }

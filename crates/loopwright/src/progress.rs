@@ -12,7 +12,7 @@ use loopwright_engine::Watcher;
 use loopwright_engine::views::{TrialRow, effect_words, undone_by};
 
 use crate::live::{Doing, Live};
-use crate::output::{self, Output, one_line};
+use crate::output::{self, Output, harmless, one_line};
 use crate::trial_line;
 
 /// Watches a run and shows it.
@@ -129,6 +129,6 @@ impl Watcher for Progress<'_> {
     }
 
     fn notice(&mut self, words: &str) {
-        self.say(&format!("note: {words}"));
+        self.say(&format!("note: {}", harmless(words)));
     }
 }

@@ -5,6 +5,7 @@
 //! nothing that decides. A failure of these places themselves ends the invocation; a failure of
 //! what is tried in them is a result.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use loopwright_core::spec::{ExperimentSpec, PatternSet};
 use loopwright_core::usage::Usage;
 use loopwright_exec::Environment;
 use loopwright_git::arms::{Arms, InputLink, LinkFingerprint, Patterns};
-use loopwright_git::{Change, CommitSpec, GitError, ObjectStore, Oid, Person, UserBranch};
+use loopwright_git::{Change, CommitSpec, GitError, ObjectStore, Oid, Person, UserBranch, quoted};
 use loopwright_record::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -248,7 +249,10 @@ impl Workshop {
         for link in &self.links {
             if let Some(found) = link.recheck()? {
                 changed.push(match found.example {
-                    Some(example) => format!("{} (linked: {})", found.link, example.display()),
+                    Some(example) => {
+                        let example = quoted(example.as_os_str().as_bytes());
+                        format!("{} (linked: {example})", found.link)
+                    }
                     None => format!("{} (linked)", found.link),
                 });
             }

@@ -90,7 +90,7 @@ fn text_of(row: &TrialRow, output: &Output) -> String {
         let more = usize::try_from(candidate.changes)
             .unwrap_or(usize::MAX)
             .saturating_sub(candidate.paths.len());
-        let paths: Vec<String> = candidate.paths.iter().map(|path| one_line(path)).collect();
+        let paths: Vec<String> = candidate.paths.iter().map(|path| harmless(path)).collect();
         let more = if more > 0 {
             format!(" and {more} more")
         } else {

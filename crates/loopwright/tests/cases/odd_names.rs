@@ -162,3 +162,28 @@ fn a_checkout_with_an_odd_name() {
         Small::default().run_and_adopt(&rig);
     }
 }
+
+#[test]
+fn no_name_reaches_a_terminal_as_it_is() {
+    let rig = rig();
+    rig.trial(
+        "printf 1 > \"$(printf 'odd/no \\377')\"; printf 1 > \"$(printf 'odd/bi\\342\\200\\256di')\"; printf 1 > 'odd/end '; echo 5 > x",
+        &[],
+    );
+    let escaped = [r#"odd/no \377"#, r#"odd/bi\342\200\256di"#];
+    for arguments in [&["diff", "1"][..], &["diff", "1", "--stat"], &["show", "1"]] {
+        let printed = rig.try_loopwright(arguments).stdout;
+        let text = String::from_utf8(printed).expect("a name that is not UTF-8");
+        for name in escaped {
+            assert!(text.contains(name), "{arguments:?}, {name}: {text}");
+        }
+        assert!(
+            !text.contains('\u{202e}') && !text.contains('\u{fffd}'),
+            "{text}"
+        );
+    }
+    let shown = rig.loopwright(&["show", "1"]);
+    assert!(shown.contains("odd/end , "), "{shown}");
+    let words = rig.refusal(2, &["run", "--link", "da\u{1b}[31mta"]);
+    assert!(!words.contains('\u{1b}'), "{words:?}");
+}

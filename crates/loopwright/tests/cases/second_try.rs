@@ -109,7 +109,7 @@ fn what_was_tried_again_and_kept_is_not_tried_a_third_time() {
     let rig = Rig::with(slow, &[]);
     rig.touch("slow");
     assert_eq!(rig.trial("echo 5 > x", &[])["outcome"], "reverted");
-    std::fs::remove_file(rig.path("slow")).unwrap();
+    fs::remove_file(rig.path("slow")).unwrap();
     rig.loopwright(&["retry", "1"]);
     assert_eq!(rig.log().pop().unwrap()["outcome"], "kept");
     let words = rig.refusal(2, &["retry", "1"]);
