@@ -170,7 +170,7 @@ fn no_name_reaches_a_terminal_as_it_is() {
         "printf 1 > \"$(printf 'odd/no \\377')\"; printf 1 > \"$(printf 'odd/bi\\342\\200\\256di')\"; printf 1 > 'odd/end '; echo 5 > x",
         &[],
     );
-    let escaped = [r#"odd/no \377"#, r#"odd/bi\342\200\256di"#];
+    let escaped = [r"odd/no \377", r"odd/bi\342\200\256di"];
     for arguments in [&["diff", "1"][..], &["diff", "1", "--stat"], &["show", "1"]] {
         let printed = rig.try_loopwright(arguments).stdout;
         let text = String::from_utf8(printed).expect("a name that is not UTF-8");
