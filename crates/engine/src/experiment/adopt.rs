@@ -125,8 +125,11 @@ pub fn adopt(
         running,
         limit: means.limit,
         control: means.control,
+        fault: None,
     };
     let adopted = plan.perform(project, &mut commands);
+    // It says better why git was not run.
+    let adopted = adopted.map_err(|error| commands.fault.take().unwrap_or(error));
     let recorded = lease.is_some();
     if let Some(lease) = lease {
         let came = match &adopted {

@@ -88,11 +88,23 @@ pub(super) struct Foreground<'a> {
     pub limit: Duration,
     /// Stops it.
     pub control: &'a Control,
+    /// Why one could not be run.
+    pub fault: Option<EngineError>,
 }
 
 impl UserCommands for Foreground<'_> {
     fn run(&mut self, command: UserCommand) -> Result<UserRun, GitError> {
-        let not_run = |error: &dyn std::fmt::Display| GitError::NotRun(error.to_string());
+        self.run_supervised(command).map_err(|error| {
+            let words = error.to_string();
+            self.fault = Some(error);
+            GitError::NotRun(words)
+        })
+    }
+}
+
+impl Foreground<'_> {
+    /// Runs it; an error is a fault of the host.
+    fn run_supervised(&mut self, command: UserCommand) -> Result<UserRun, EngineError> {
         if self.control.is_stopping() {
             let said = String::new();
             let end = UserEnd::Stopped;
@@ -100,18 +112,17 @@ impl UserCommands for Foreground<'_> {
         }
         let mut command = supervised(command);
         command.time_limit = Some(self.limit);
-        let held = exec::hold(command, None, self.supervisor).map_err(|it| not_run(&it))?;
+        let held = exec::hold(command, None, self.supervisor)?;
         let (id, effect) = (held.id(), EffectId::new(ADOPTING));
         if let Some((running, run)) = &self.running {
-            let noted = running.add(&RunningCommand {
+            running.add(&RunningCommand {
                 run: run.clone(),
                 effect: effect.clone(),
                 attempt: 1,
                 pid: id.pid,
                 start_time: id.start_time,
                 boot_id: id.boot_id.clone(),
-            });
-            noted.map_err(|error| not_run(&error))?;
+            })?;
         }
         // Only now: whoever comes after a crash must know of everything that runs.
         let running = held.release();
@@ -119,8 +130,7 @@ impl UserCommands for Foreground<'_> {
         let finished = running.wait();
         self.control.ended();
         if let Some((running, run)) = &self.running {
-            let gone = running.remove(run, &effect, 1);
-            gone.map_err(|error| not_run(&error))?;
+            running.remove(run, &effect, 1)?;
         }
         let end = match &finished.ending {
             Ending::Exited(0) => UserEnd::Succeeded,

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use super::undo::{Act, is_cut_off, take_back};
+use super::undo::{self, Act, is_cut_off};
 use super::{Adopted, Obstacle, merged_tree, obstacle, obstacle_of, outcome, writing};
 use crate::error::GitError;
 use crate::git::{failure, split_nul, words};
@@ -85,14 +85,12 @@ fn commit(
 ) -> Result<Adopted, GitError> {
     let message = act.message.as_bytes();
     let commit = writing(user).user_command(&["commit", "--quiet", "-F", "-"], message);
-    let run = commands.run(commit)?;
+    let run = undo::run(user, act, commit, commands)?;
     if run.is_success() {
         return outcome(user, *act.wanted);
     }
     let obstacle = obstacle_of(&run);
-    if is_cut_off(&run) {
-        take_back(user, act)?;
-    } else {
+    if !is_cut_off(&run) {
         put_back(user, &tree_of(user, act.head)?.to_hex(), paths)?;
     }
     Ok(Adopted::NotAdopted(obstacle))

@@ -100,20 +100,18 @@ pub fn adopt_branch(
             return Ok(Adopted::NotAdopted(obstacle));
         }
         let merge = ["merge", "--quiet", "--ff-only", &hex];
-        let run = commands.run(git.user_command(&merge, b""))?;
-        if run.is_success() {
-            return Ok(Adopted::FastForwarded { commit });
-        }
-        if undo::is_cut_off(&run) {
-            let act = undo::Act {
-                head: &head,
-                wanted: &tree,
-                commit: Some(&commit),
-                message,
-            };
-            undo::take_back(user, &act)?;
-        }
-        return Ok(Adopted::NotAdopted(obstacle_of(&run)));
+        let act = undo::Act {
+            head: &head,
+            wanted: &tree,
+            commit: Some(&commit),
+            message,
+        };
+        let run = undo::run(user, &act, git.user_command(&merge, b""), commands)?;
+        return Ok(if run.is_success() {
+            Adopted::FastForwarded { commit }
+        } else {
+            Adopted::NotAdopted(obstacle_of(&run))
+        });
     }
     let expected = match merged_tree(user, &head, &commit)? {
         Ok(tree) => tree,
@@ -131,20 +129,18 @@ pub fn adopt_branch(
         message,
         &hex,
     ];
-    let run = commands.run(git.user_command(&arguments, b""))?;
+    let act = undo::Act {
+        head: &head,
+        wanted: &expected,
+        commit: None,
+        message,
+    };
+    let run = undo::run(user, &act, git.user_command(&arguments, b""), commands)?;
     if run.is_success() {
         return outcome(user, expected);
     }
     let obstacle = obstacle_of(&run);
-    if undo::is_cut_off(&run) {
-        let act = undo::Act {
-            head: &head,
-            wanted: &expected,
-            commit: None,
-            message,
-        };
-        undo::take_back(user, &act)?;
-    } else if user.git_dir.join("MERGE_HEAD").exists() {
+    if !undo::is_cut_off(&run) && user.git_dir.join("MERGE_HEAD").exists() {
         quiet(user.as_user()).run(["merge", "--abort"])?;
     }
     Ok(Adopted::NotAdopted(obstacle))

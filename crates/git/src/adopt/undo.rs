@@ -10,7 +10,7 @@ use super::current_head;
 use crate::error::GitError;
 use crate::types::Oid;
 use crate::user::{UserRepository, quiet};
-use crate::user_commands::{UserEnd, UserRun};
+use crate::user_commands::{UserCommand, UserCommands, UserEnd, UserRun};
 
 /// How long a lock may be that of a git of the user's, who works on. Whoever left ours is gone.
 const LOCK_PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 2000 });
@@ -30,13 +30,29 @@ pub(super) struct Act<'a> {
     pub(super) message: &'a str,
 }
 
-/// Whether git did not come to an end of its own, so that it may have done half of it.
+/// Runs the command of an act. Where git did not come to an end of its own, so that it may have done
+/// half of it, everything is brought back to before.
+pub(super) fn run(
+    user: &UserRepository,
+    act: &Act<'_>,
+    command: UserCommand,
+    commands: &mut dyn UserCommands,
+) -> Result<UserRun, GitError> {
+    let done = commands.run(command);
+    let is_whole = matches!(&done, Ok(run) if !is_cut_off(run));
+    if !is_whole {
+        take_back(user, act)?;
+    }
+    done
+}
+
+/// Whether git did not come to an end of its own.
 pub(super) fn is_cut_off(run: &UserRun) -> bool {
     matches!(run.end, UserEnd::CutOff(_) | UserEnd::Stopped)
 }
 
 /// Brings everything back to before the act. A commit of somebody else's is left where it is.
-pub(super) fn take_back(user: &UserRepository, act: &Act<'_>) -> Result<(), GitError> {
+fn take_back(user: &UserRepository, act: &Act<'_>) -> Result<(), GitError> {
     remove_locks(user)?;
     let git = user.hermetic();
     let found = current_head(user)?;

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::test_support::{TestRepository, Unsupervised, commit_tree};
 use crate::types::{Change, Mode, Oid, RepoPath};
 use crate::{
-    Adopted, ObjectStore, Obstacle, UserBranch, UserRepository, adopt_branch, adopt_candidate,
+    Adopted, GitError, ObjectStore, Obstacle, UserBranch, UserCommand, UserCommands,
+    UserRepository, UserRun, adopt_branch, adopt_candidate,
 };
 
 struct Scene {
@@ -72,6 +73,14 @@ impl Scene {
             &mut Unsupervised,
         )
         .unwrap()
+    }
+
+    /// All that an adoption may change.
+    fn standing(&self) -> String {
+        let git = &self.repository;
+        let refs = git.git(["for-each-ref"]);
+        let status = git.git(["status", "--untracked-files=all"]);
+        refs + &status + &git.git(["diff", "HEAD"])
     }
 
     fn read(&self, path: &str) -> String {
@@ -233,4 +242,26 @@ fn a_merge_a_hook_refuses_is_taken_back() {
     };
     assert!(text.contains("not today"));
     assert_eq!(scene.repository.fingerprint(), before);
+}
+
+/// A host that can't run anything any more.
+struct Broken;
+
+impl UserCommands for Broken {
+    fn run(&mut self, _command: UserCommand) -> Result<UserRun, GitError> {
+        Err(GitError::NotRun("the disk is full".to_owned()))
+    }
+}
+
+#[test]
+fn what_could_not_be_run_leaves_the_checkout_as_it_was() {
+    let mut scene = Scene::new();
+    let kept = scene.keep(&[("a", "theirs\n"), ("new/file", "1\n")]);
+    let before = scene.standing();
+    let error = adopt_branch(&scene.user, &scene.branch, "adopt\n", &mut Broken).unwrap_err();
+    assert_eq!(error.to_string(), "the disk is full");
+    assert_eq!(scene.standing(), before);
+    let candidate = adopt_candidate(&scene.user, &mut scene.store, &kept, "adopt\n", &mut Broken);
+    assert_eq!(candidate.unwrap_err().to_string(), "the disk is full");
+    assert_eq!(scene.standing(), before);
 }
