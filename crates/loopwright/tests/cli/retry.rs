@@ -51,8 +51,13 @@ fn what_is_kept_is_not_tried_again() {
 #[test]
 fn what_is_in_the_incumbent_is_not_tried_again_under_another_harness() {
     let rig = Rig::after_six_trials();
-    // A limit is a part of what judges: another one begins a segment.
-    let _ = rig.run(&["run", "--run-limit", "7m", "--trials", "0"]);
+    // The setup is a part of what judges: another one begins a segment.
+    let _ = rig.run(&["baseline", "--setup", "true"]).success();
+    let shown = rig.run(&["status"]).success();
+    assert!(
+        shown.contains("segment 2") || shown.contains("segment    2"),
+        "{shown}"
+    );
     let decided = || rig.run(&["log", "--json"]).success().lines().count();
     let before = decided();
     let stderr = rig.run(&["retry", "1"]).failure(2);
