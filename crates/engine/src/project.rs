@@ -45,13 +45,18 @@ impl Project {
 
     /// The engine's own object store.
     pub fn objects(&self) -> PathBuf {
-        self.store.join("objects.git")
+        objects_of(&self.store)
     }
 
     /// The work folder of one run.
     pub fn work_of(&self, run: &loopwright_core::ids::RunId) -> PathBuf {
         self.work.join(run.as_str())
     }
+}
+
+/// The object store that belongs to a record.
+pub fn objects_of(store: &Path) -> PathBuf {
+    store.join("objects.git")
 }
 
 /// Where the store of a repository is: where somebody chose to have it, else in its git directory.

@@ -7,7 +7,9 @@ use std::collections::HashSet;
 use loopwright_core::experiment::Experiment;
 use loopwright_core::ids::RunId;
 use loopwright_git::{Mode, ObjectStore, Objects as _, Oid};
-use loopwright_record::{Checks, Folding, GitCheck, Report, Store, VerifyError};
+use loopwright_record::{
+    Checks, Finding, FindingKind, Folding, GitCheck, Report, Store, VerifyError,
+};
 
 /// Verifies a run; without an object store the git objects are left out, and the report says so.
 pub fn verify(
@@ -26,7 +28,12 @@ pub fn verify(
         git: git.as_ref().map(|git| git as &dyn GitCheck),
         fold: Some(&mut fold),
     };
-    loopwright_record::verify(store, run, checks)
+    let mut report = loopwright_record::verify(store, run, checks)?;
+    let state = fold.run().state.as_ref();
+    if let (Some(git), Some(link)) = (&git, state.and_then(|state| state.chain_commit.as_ref())) {
+        report.findings.extend(git.lost_chain(run, link));
+    }
+    Ok(report)
 }
 
 struct GitObjects {
@@ -40,10 +47,28 @@ struct Inside {
 }
 
 impl GitCheck for GitObjects {
+    fn faults(&self) -> Vec<String> {
+        self.inside.borrow().objects.faults()
+    }
+
     fn missing(&self, oids: &[String]) -> Vec<String> {
         let mut inside = self.inside.borrow_mut();
         let broken = oids.iter().filter(|oid| !inside.is_whole(oid));
         broken.cloned().collect()
+    }
+}
+
+impl GitObjects {
+    /// What is wrong with the reference that keeps a run's candidates, of which the record names one.
+    fn lost_chain(&self, run: &RunId, recorded: &str) -> Option<Finding> {
+        let objects = &mut self.inside.borrow_mut().objects;
+        let what = objects.chain_fault(run.as_str(), recorded.parse().ok())?;
+        Some(Finding {
+            kind: FindingKind::Git,
+            batch: None,
+            seq: None,
+            words: format!("run {run}: the reference of its candidates: {what}"),
+        })
     }
 }
 

@@ -10,20 +10,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::GitError;
+use crate::plain;
 
 /// Numbers the temporary files of this process.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 
 /// Syncs one file.
 pub(crate) fn sync_file(path: &Path) -> Result<(), GitError> {
-    File::open(path)
+    plain::open_to_read(path)
         .and_then(|file| file.sync_all())
-        .map_err(GitError::io("sync", path))
+        .map_err(plain::failed("sync", path))
 }
 
 /// Syncs a directory, that is the names in it.
 pub(crate) fn sync_directory(path: &Path) -> Result<(), GitError> {
-    sync_file(path)
+    plain::directory(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(GitError::io("sync", path))
 }
 
 /// Replaces a file whole: temporary, sync, rename, sync of the directory.
@@ -47,10 +50,10 @@ pub(crate) fn replace_durably(path: &Path, content: &[u8]) -> Result<(), GitErro
 /// Writes a line of a file's own length over the file, and syncs it; false if there is no such file.
 /// A line is within one sector, which a disk writes whole: old or new, never half of each.
 pub(crate) fn write_over_durably(path: &Path, line: &[u8]) -> Result<bool, GitError> {
-    let mut file = match OpenOptions::new().write(true).open(path) {
+    let mut file = match plain::open(path, OpenOptions::new().write(true)) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
-        Err(error) => return Err(GitError::io("write", path)(error)),
+        Err(error) => return Err(plain::failed("write", path)(error)),
     };
     let length = file
         .metadata()
@@ -83,13 +86,9 @@ pub(crate) fn unique() -> String {
 
 /// Waits for the lock on a file, made where there is none. It ends with the handle, or the process.
 pub(crate) fn lock(path: &Path) -> Result<File, GitError> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(GitError::io("open", path))?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = plain::open(path, &mut options).map_err(plain::failed("open", path))?;
     loop {
         match flock(&file, FlockOperation::LockExclusive) {
             Ok(()) => return Ok(file),

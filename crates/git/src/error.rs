@@ -98,6 +98,14 @@ pub enum GitError {
         /// The paths in conflict.
         paths: Vec<RepoPath>,
     },
+    /// A file of our own is not what was put there.
+    #[error("{path} is damaged: {what}")]
+    Damaged {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
     /// A reference was moved by somebody else.
     #[error("{reference} has moved: expected {}, found {}", or_none(*expected), or_none(*found))]
     Moved {

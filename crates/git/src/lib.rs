@@ -19,6 +19,7 @@ mod hash;
 pub mod in_place;
 mod opened;
 mod place;
+mod plain;
 pub mod proposer;
 pub mod quote;
 mod reader;

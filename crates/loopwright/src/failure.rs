@@ -9,7 +9,7 @@ use loopwright_engine::driver::{DriveError, FaultKind};
 use loopwright_git::arms::ArmsError;
 use loopwright_git::{GitError, Refusal};
 use loopwright_record::{
-    AppendError, Held, LoadError, OpenError, ReadError, StorageError, VerifyError,
+    AppendError, BlobError, Held, LoadError, OpenError, ReadError, StorageError, VerifyError,
 };
 
 use crate::exit_code::Exit;
@@ -141,10 +141,15 @@ impl From<EngineError> for Failure {
                 "use the loopwright that wrote it, or a newer one; log, show and verify read it as it is",
             ),
             EngineError::Load(error) => damaged(error),
-            EngineError::Storage(error) => error.into(),
+            EngineError::Storage(error) | EngineError::Blob(BlobError::Storage(error)) => {
+                error.into()
+            }
             EngineError::Drive(error) => of_drive(error),
             EngineError::Git(error) | EngineError::Arms(ArmsError::Git(error)) => error.into(),
             EngineError::Arms(error) => of_arms(&error),
+            EngineError::Blob(error @ (BlobError::Missing(_) | BlobError::Damaged { .. })) => {
+                damaged(error)
+            }
             other => Self::new(Exit::Failure, other),
         }
     }
@@ -262,6 +267,12 @@ impl From<GitError> for Failure {
             | GitError::NoGit { .. }
             | GitError::CheckedOut { .. }
             | GitError::BranchInTheWay { .. } => Self::advised(Exit::Refused, error),
+            error @ GitError::Damaged { .. } => damaged(error),
+            // In our own store, that is; elsewhere it is the user's to find.
+            GitError::Missing { oid, place } if place.ends_with("objects.git") => damaged(format!(
+                "object {oid} is missing from {}, or damaged",
+                place.display()
+            )),
             error => Self::new(Exit::Failure, error),
         }
     }

@@ -5,7 +5,7 @@
 //! find one name among a hundred thousand as fast as among ten, and one folder is one sync however
 //! many blobs a trial leaves.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use zstd::stream::write::Encoder;
 
 use crate::crash_point;
 use crate::error::{BlobError, StorageError};
+use crate::plain;
 use crate::store::sync_folder;
 
 const COMPRESSION_LEVEL: i32 = 3;
@@ -85,7 +86,7 @@ impl Blobs {
 
     /// Whether there is such a blob; its content isn't looked at.
     pub fn has(&self, digest: &Digest) -> bool {
-        self.path(digest).exists()
+        fs::symlink_metadata(self.path(digest)).is_ok_and(|found| found.is_file())
     }
 
     /// A blob's content, checked against its name.
@@ -101,12 +102,13 @@ impl Blobs {
     /// A blob's content as a stream. That it isn't what its name says is known, and said as an
     /// error of kind `InvalidData`, when all of it was read.
     pub fn reader(&self, digest: &Digest) -> Result<BlobReader, BlobError> {
-        let file = match File::open(self.path(digest)) {
+        let path = self.path(digest);
+        let file = match plain::open(&path, OpenOptions::new().read(true)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(BlobError::Missing(*digest));
             }
-            Err(error) => return Err(StorageError::io(&self.path(digest), &error).into()),
+            Err(error) => return Err(StorageError::io(&path, &error).into()),
         };
         let decoder = Decoder::new(file).map_err(|error| self.unreadable(digest, &error))?;
         Ok(BlobReader {

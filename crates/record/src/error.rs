@@ -38,6 +38,8 @@ impl StorageError {
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
                 Self::ReadOnly(format!("{}: {error}", path.display()))
             }
+            // What is not what was put there: see `plain`.
+            io::ErrorKind::InvalidData => Self::Damaged(format!("{}: {error}", path.display())),
             _ => Self::Io(format!("{}: {error}", path.display())),
         }
     }

@@ -36,6 +36,7 @@ mod listing;
 mod load;
 mod lock;
 mod memory;
+mod plain;
 mod presence;
 mod read;
 mod refs;

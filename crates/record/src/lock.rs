@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::error::StorageError;
+use crate::plain;
 
 /// A reader may hold the lock for an instant to see whether it is free; see [`is_locked`].
 const TRIES: u32 = 5;
@@ -49,21 +50,21 @@ pub fn replace(path: &Path) -> Result<File, StorageError> {
 
 /// Whether somebody has the lock.
 pub fn is_locked(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else {
+    let Ok(file) = plain::open(path, OpenOptions::new().read(true)) else {
         return false;
     };
     flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
 fn open(path: &Path) -> Result<File, StorageError> {
-    OpenOptions::new()
+    let mut options = OpenOptions::new();
+    options
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
-        .mode(0o600)
-        .open(path)
-        .map_err(|error| StorageError::io(path, &error))
+        .mode(0o600);
+    plain::open(path, &mut options).map_err(|error| StorageError::io(path, &error))
 }
 
 /// Whether the open file is still the one of this name.

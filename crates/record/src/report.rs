@@ -12,6 +12,9 @@ use crate::snapshot::Snapshot;
 
 /// Looks for git objects.
 pub trait GitCheck {
+    /// What is wrong with the files by which objects are found, in words; nothing is looked for then.
+    fn faults(&self) -> Vec<String>;
+
     /// Those of `oids` that are missing or damaged.
     fn missing(&self, oids: &[String]) -> Vec<String>;
 }

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::StorageError;
 use crate::holder::start_time_of;
+use crate::plain;
 
 /// How long a note's file is at least; most notes fit.
 const NOTE_BYTES: u64 = 512;
@@ -171,11 +172,8 @@ fn process_of(path: &Path) -> Option<u32> {
 /// it would free its block, and ask for another, twice a command.
 fn write_over(path: &Path, mut text: Vec<u8>) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    let mut file = options
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)?;
+    options.write(true).create(true).truncate(false);
+    let mut file = plain::open(path, &mut options)?;
     let length = file.metadata()?.len().max(NOTE_BYTES) as usize;
     text.resize(text.len().max(length), b' ');
     file.write_all(&text)
@@ -193,7 +191,7 @@ fn remove(path: &Path) -> Result<(), StorageError> {
 /// Whom a note names: nobody where it is gone, blank, or was torn by the death of its writer. One
 /// that can't be read may name somebody.
 fn read(path: &Path) -> Result<Option<RunningCommand>, StorageError> {
-    match fs::read(path) {
+    match plain::read(path) {
         Ok(text) => Ok(serde_json::from_slice(&text).ok()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(StorageError::io(path, &error)),

@@ -16,6 +16,7 @@ use crate::error::{AppendError, OpenError, ReadError, StorageError};
 use crate::index::KeySource;
 use crate::journal::{Along, Batches, Journal};
 use crate::listing::ListingSource;
+use crate::plain;
 use crate::presence::{Presence, log_of};
 use crate::read::{self, BatchReader, run_row};
 use crate::running::Running;
@@ -63,7 +64,7 @@ impl Store {
         if mode == OpenMode::Create {
             make_folders(folder)?;
         }
-        match fs::metadata(&path) {
+        match fs::symlink_metadata(&path) {
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if mode != OpenMode::Create {
@@ -72,6 +73,7 @@ impl Store {
             }
             Err(error) => return Err(unusable(folder, &error)),
         }
+        plain::check_database(&path)?;
         let connection = match mode {
             OpenMode::Create | OpenMode::Write => open_to_write(folder, &path, mode)?,
             OpenMode::Read => open_to_read(&path)?,
@@ -255,7 +257,7 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     } else {
         path
     };
-    fs::File::open(path)?.sync_all()
+    plain::directory(path)?.sync_all()
 }
 
 fn unusable(folder: &Path, error: &io::Error) -> OpenError {

@@ -201,6 +201,9 @@ impl Verifier<'_> {
                     let (batch, seq) = (Some(by.batch), Some(by.seq));
                     self.find(FindingKind::Blob, batch, seq, &error.to_string());
                 }
+                Err(BlobError::Storage(StorageError::Damaged(what))) => {
+                    self.find(FindingKind::Blob, Some(by.batch), Some(by.seq), &what);
+                }
                 Err(BlobError::Storage(error)) => return Err(error.into()),
                 Err(error @ BlobError::Input { .. }) => {
                     return Err(StorageError::Io(error.to_string()).into());
@@ -219,6 +222,17 @@ impl Verifier<'_> {
             }
             return;
         };
+        let faults = git.faults();
+        for fault in &faults {
+            self.find(FindingKind::Git, None, None, fault);
+        }
+        if !faults.is_empty() {
+            self.skipped.push(format!(
+                "the {} git objects it names, which can't be looked for before that is put right",
+                claims.len()
+            ));
+            return;
+        }
         let oids: Vec<String> = claims.keys().cloned().collect();
         for oids in oids.chunks(OIDS_AT_ONCE) {
             self.counts.git_objects += oids.len() as u64;

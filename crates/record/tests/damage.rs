@@ -432,3 +432,28 @@ fn a_torn_log_gives_a_prefix_of_whole_batches() {
     }
     assert_eq!(last_length, batches.len());
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_of_the_database_holds_nobody() {
+    for name in [
+        "journal.db",
+        "journal.db-wal",
+        "journal.db-shm",
+        "journal.db-journal",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open(folder.path()));
+        let path = folder.path().join(name);
+        let _ = fs::remove_file(&path);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+        for mode in [OpenMode::Read, OpenMode::Write, OpenMode::Create] {
+            let error = Store::open(folder.path(), mode).unwrap_err();
+            let words = error.to_string();
+            assert!(
+                matches!(error, OpenError::Damaged { .. }),
+                "{name}: {words}"
+            );
+            assert!(words.contains(name) && words.contains("a pipe"), "{words}");
+        }
+    }
+}

@@ -19,11 +19,16 @@ use rusqlite::Connection;
 use serde_json::json;
 
 struct Objects {
+    faults: Vec<String>,
     missing: Vec<String>,
     asked: RefCell<Vec<String>>,
 }
 
 impl GitCheck for Objects {
+    fn faults(&self) -> Vec<String> {
+        self.faults.clone()
+    }
+
     fn missing(&self, oids: &[String]) -> Vec<String> {
         self.asked.borrow_mut().extend_from_slice(oids);
         let missing = oids.iter().filter(|oid| self.missing.contains(oid));
@@ -52,6 +57,7 @@ fn git_objects_that_are_missing_are_named_with_the_event_that_names_them() {
     let mut store = open(folder.path());
     started(&mut store, &run, 3);
     let objects = Objects {
+        faults: Vec::new(),
         missing: vec![tree_of(2)],
         asked: RefCell::default(),
     };

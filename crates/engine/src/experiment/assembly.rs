@@ -166,7 +166,7 @@ impl Session {
         };
         let (work, arms) = open_arms(self.project.work_of(run), fence.epoch(), rules)?;
         let secrets = Arc::new(known_secrets());
-        let objects = ObjectStore::open_or_create(&self.project.objects(), &self.project.user)?;
+        let objects = self.objects.another();
         let objects = std::mem::replace(&mut self.objects, objects);
         let mut reader = Store::open(&self.project.store, OpenMode::Read)?;
         reader.index_keys(KEYS)?;

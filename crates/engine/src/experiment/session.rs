@@ -71,6 +71,10 @@ impl Session {
         let starts_over = claim.replaced.is_some();
         let mut session = Self::open(store, project, request, loop_name, starts_over)?;
         session.was_interrupted = was_interrupted;
+        for path in session.objects.mended() {
+            let path = path.display();
+            watcher.notice(&format!("{path} was damaged, and was made anew"));
+        }
         let mut notices = std::mem::take(&mut session.request.notices);
         session.preflight(&mut notices)?;
         let tenure = claim.hold(&session.store, &session.loop_name, session.request.force)?;
@@ -207,6 +211,7 @@ impl Session {
             Some(_) => loopwright_record::load_to_drive(&self.store, &run_id)?,
             None => Run::new(run_id.clone()),
         };
+        self.mend_chain(&run, watcher)?;
         let first = self.recorded_first(&run, watcher)?;
         let then = self.said_of_unknown(&run)?;
         self.check_in_place(&run)?;
@@ -246,6 +251,24 @@ impl Session {
             ending: driven.ending,
             waiting: driven.waiting,
         })
+    }
+
+    /// What keeps the candidates alive has to name the newest, or the next would stand alone.
+    fn mend_chain(
+        &mut self,
+        run: &Run<Experiment>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), EngineError> {
+        let state = run.state.as_ref();
+        let recorded = state.and_then(|state| state.chain_commit.as_ref());
+        let recorded = recorded.map(|link| link.parse()).transpose()?;
+        let id = run.kernel.run.as_str();
+        if self.objects.mend_chain(id, recorded)? {
+            watcher.notice(
+                "the reference of the run's candidates was lost or damaged, and was put back",
+            );
+        }
+        Ok(())
     }
 
     /// What is recorded with the invocation's beginning: the start of a new run, or the limits that

@@ -6,7 +6,7 @@
 //! because each is proved by its own stamp, but its cache may be half-written and is dropped.
 //! The same after a restart of the machine, when nobody knows what reached the disk.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use crate::arms::patterns::Patterns;
 use crate::arms::plan::{Item, Plan, Wanted};
 use crate::arms::scan::{Known, KnownFiles};
 use crate::arms::stamp::{Stamp, now_ns};
+use crate::plain;
 use crate::types::{Mode, Oid, RepoPath};
 
 const STATE_VERSION: u32 = 1;
@@ -74,7 +75,8 @@ struct FileState {
 impl Slot {
     /// Finds out what is known about the slot in `home`.
     pub(crate) fn load(home: PathBuf, cache: &Patterns) -> Self {
-        let busy = fs::read(home.join("busy")).is_ok_and(|mark| !mark.is_empty() && mark != IDLE);
+        let busy =
+            plain::read(&home.join("busy")).is_ok_and(|mark| !mark.is_empty() && mark != IDLE);
         let mut slot = Self {
             home,
             known: KnownFiles::new(),
@@ -115,7 +117,7 @@ impl Slot {
     }
 
     fn read_state(&self) -> Option<State> {
-        let text = fs::read(self.home.join("state")).ok()?;
+        let text = plain::read(&self.home.join("state")).ok()?;
         let state: State = serde_json::from_slice(&text).ok()?;
         (state.version == STATE_VERSION && Some(state.boot.as_str()) == boot_id().as_deref())
             .then_some(state)
@@ -173,9 +175,7 @@ impl Slot {
     /// make on some file systems.
     fn mark(&self, mark: [u8; 5]) -> Result<(), ArmsError> {
         let path = self.home.join("busy");
-        let mut options = OpenOptions::new();
-        let opened = options.write(true).create(true).truncate(false).open(&path);
-        opened
+        plain::open_to_write(&path)
             .and_then(|mut file| file.write_all(&mark))
             .map_err(ArmsError::io("write", &path))
     }
@@ -252,7 +252,7 @@ impl FileState {
 /// Replaces a small file so that a reader finds the old or the new one, never half of one.
 pub(crate) fn replace_file(path: &Path, content: &[u8]) -> Result<(), ArmsError> {
     let next = path.with_extension("next");
-    fs::write(&next, content).map_err(ArmsError::io("write", &next))?;
+    plain::write(&next, content).map_err(ArmsError::io("write", &next))?;
     fs::rename(&next, path).map_err(ArmsError::io("replace", path))
 }
 

@@ -17,6 +17,7 @@ use crate::arms::disk;
 use crate::arms::error::ArmsError;
 use crate::arms::faults::Faults;
 use crate::arms::slot::replace_file;
+use crate::plain;
 
 /// The names of the two slots; a slot is known by its index here.
 pub(crate) const SLOTS: [&str; 2] = ["a", "b"];
@@ -44,12 +45,7 @@ impl Stage {
             .canonicalize()
             .map_err(ArmsError::io("find", directory))?;
         let lock_path = directory.join("lock");
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&lock_path)
-            .map_err(ArmsError::io("open", &lock_path))?;
+        let lock = plain::open_to_write(&lock_path).map_err(ArmsError::io("open", &lock_path))?;
         take_lock(&lock, &lock_path, &directory)?;
         let stage = Self {
             tree: directory.join("active").join("tree"),
@@ -65,9 +61,12 @@ impl Stage {
     /// it did.
     pub(crate) fn remove_unused(folder: &Path, directory: &Path) -> Result<bool, ArmsError> {
         let lock_path = directory.join("lock");
-        let lock = match File::options().write(true).open(&lock_path) {
+        let lock = match plain::open(&lock_path, File::options().write(true)) {
             Ok(lock) => Some(lock),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            // Nobody can hold what is no lock.
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::InvalidData) => {
+                None
+            }
             Err(error) => return Err(ArmsError::io("open", &lock_path)(error)),
         };
         if let Some(lock) = &lock
@@ -155,8 +154,8 @@ impl Stage {
 
     /// Which slot holds the incumbent, as far as was written down.
     pub(crate) fn incumbent(&self) -> usize {
-        let text = fs::read_to_string(self.directory.join("incumbent")).unwrap_or_default();
-        usize::from(text.trim() == SLOTS[1])
+        let text = plain::read(&self.directory.join("incumbent")).unwrap_or_default();
+        usize::from(text.trim_ascii() == SLOTS[1].as_bytes())
     }
 
     /// Writes down which slot holds the incumbent.

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::adopt::refuse_unready;
 use crate::error::{GitError, Refusal};
+use crate::plain;
 use crate::proposer::{AgentHead, Snapshot};
 use crate::store::ObjectStore;
 use crate::types::{Oid, RepoPath};
@@ -351,7 +352,7 @@ fn put_settings_back(
 fn excludes_of(state_dir: &Path, user: &UserRepository) -> Result<PathBuf, GitError> {
     std::fs::create_dir_all(state_dir).map_err(GitError::io("make directory", state_dir))?;
     let excludes = state_dir.join("exclude");
-    std::fs::write(&excludes, user.excludes()).map_err(GitError::io("write", &excludes))?;
+    plain::write(&excludes, &user.excludes()).map_err(plain::failed("write", &excludes))?;
     Ok(excludes)
 }
 

@@ -14,6 +14,7 @@ use super::Owner;
 use super::shape::Shape;
 use crate::disk;
 use crate::error::GitError;
+use crate::plain;
 use crate::types::Oid;
 
 const FILE: &str = "proposal.json";
@@ -64,10 +65,10 @@ impl Note {
 
     pub(super) fn read(state_dir: &Path) -> Result<Option<Self>, GitError> {
         let path = state_dir.join(FILE);
-        let text = match fs::read(&path) {
+        let text = match plain::read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(GitError::io("read", &path)(error)),
+            Err(error) => return Err(plain::failed("read", &path)(error)),
         };
         let note = serde_json::from_slice(&text);
         note.map(Some).map_err(|_| unreadable(state_dir))
@@ -76,12 +77,12 @@ impl Note {
 
 /// The error for a note that can't be made sense of.
 pub(super) fn unreadable(state_dir: &Path) -> GitError {
-    let path = state_dir.join(FILE);
-    GitError::unexpected(format!(
-        "the note {} about an interrupted proposal can't be read; look at the checkout's \
-         configuration, hooks and changes yourself, then remove the note",
-        path.display()
-    ))
+    GitError::Damaged {
+        path: state_dir.join(FILE),
+        what: "this note about an interrupted proposal can't be read; look at the checkout's \
+               configuration, hooks and changes yourself, then remove the note"
+            .to_owned(),
+    }
 }
 
 pub(super) fn to_hex(bytes: &[u8]) -> String {

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 pub use private_git::AgentHead;
 
 use crate::error::GitError;
+use crate::plain;
 use crate::store::{ObjectStore, Person};
 use crate::types::{Change, Oid};
 use crate::user::UserRepository;
@@ -58,7 +59,7 @@ impl ProposerRepository {
         std::fs::create_dir_all(dir).map_err(GitError::io("make directory", dir))?;
         let excludes = dir.join("exclude");
         let template = Template::new(user, store, identity);
-        std::fs::write(&excludes, template.excludes()).map_err(GitError::io("write", &excludes))?;
+        plain::write(&excludes, template.excludes()).map_err(plain::failed("write", &excludes))?;
         let work = dir.join("work");
         Ok(Self {
             dir: dir.to_path_buf(),

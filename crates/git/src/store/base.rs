@@ -1,64 +1,16 @@
-//! Making the store and copying a base into it.
+//! Copying a base into the store, and what stands on it in and out.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::Stdio;
 
-use super::ObjectStore;
+use super::{ObjectStore, upkeep};
 use crate::disk;
 use crate::error::{GitError, Refusal};
 use crate::git::{Git, failure, spawn, words};
-use crate::types::{ObjectFormat, Objects as _, Oid};
+use crate::types::{Objects as _, Oid};
 use crate::user::UserRepository;
-
-/// Written last: a store without it was interrupted while it was made.
-const COMPLETE: &str = "loopwright-store";
-
-/// Held while the store is made, and while the list of its bases is changed: runs of several loops
-/// share it, and any two may start at once.
-const LOCK: &str = "loopwright-store.lock";
-
-pub(super) fn is_complete(dir: &Path) -> bool {
-    dir.join(COMPLETE).is_file()
-}
-
-pub(super) fn create(dir: &Path, format: ObjectFormat) -> Result<(), GitError> {
-    fs::create_dir_all(dir).map_err(GitError::io("make directory", dir))?;
-    let _lock = disk::lock(&dir.join(LOCK))?;
-    if is_complete(dir) {
-        return Ok(());
-    }
-    Git::at(dir).run([
-        "init",
-        "--quiet",
-        "--bare",
-        "--template=",
-        &format!("--object-format={}", format.name()),
-        ".",
-    ])?;
-    let objects = dir.join("objects");
-    // All fan-out directories at once, so that storing an object never has to sync `objects`.
-    for fan_out in 0..=255_u8 {
-        let path = objects.join(format!("{fan_out:02x}"));
-        match fs::create_dir(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(GitError::io("make directory", &path)(error)),
-        }
-    }
-    for name in ["config", "HEAD"] {
-        disk::sync_file(&dir.join(name))?;
-    }
-    for path in [&objects, &dir.join("refs"), dir] {
-        disk::sync_directory(path)?;
-    }
-    disk::replace_durably(&dir.join(COMPLETE), b"1\n")?;
-    if let Some(parent) = dir.parent() {
-        disk::sync_directory(parent)?;
-    }
-    Ok(())
-}
 
 impl ObjectStore {
     /// Copies a commit of the user's (its trees and blobs, not its history) into the store and
@@ -101,13 +53,7 @@ impl ObjectStore {
         pipe_objects(from, &listed, &self.git.clone().syncing(), indexing)?;
         disk::sync_directory(&pack)?;
         disk::sync_directory(&self.dir.join("objects"))?;
-        let _lock = disk::lock(&self.dir.join(LOCK))?;
-        // Read only now: another process may have brought a base of its own meanwhile.
-        let mut bases = self.bases()?;
-        bases.insert(*commit);
-        let mut lines: Vec<String> = bases.iter().map(Oid::to_hex).collect();
-        lines.push(String::new());
-        disk::replace_durably(&self.dir.join("shallow"), lines.join("\n").as_bytes())?;
+        upkeep::add_base(&self.dir, commit)?;
         // git reads which commits are shallow, and which packs there are, when it starts.
         self.reader.stop();
         Ok(())

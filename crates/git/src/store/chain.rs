@@ -4,12 +4,12 @@
 //! disk: objects, their directories, the reference, its directory; only then may the caller
 //! commit an event that names the candidate.
 
-use std::fs;
 use std::path::PathBuf;
 
 use super::{CommitSpec, ObjectStore, Person};
 use crate::disk;
 use crate::error::GitError;
+use crate::plain;
 use crate::types::Oid;
 
 impl ObjectStore {
@@ -47,11 +47,59 @@ impl ObjectStore {
     /// The last link of a run's chain, if it has one.
     pub fn chain_head(&self, run: &str) -> Result<Option<Oid>, GitError> {
         let path = self.chain_path(run)?;
-        match fs::read(&path) {
-            Ok(content) => Ok(Oid::from_hex(content.trim_ascii())),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(GitError::io("read", &path)(error)),
+        let content = match plain::read(&path) {
+            Ok(content) => content,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(plain::failed("read", &path)(error)),
+        };
+        match Oid::from_hex(content.trim_ascii()) {
+            Some(link) => Ok(Some(link)),
+            None => Err(GitError::Damaged {
+                path,
+                what: "it names no commit".to_owned(),
+            }),
         }
+    }
+
+    /// What is wrong with a run's reference, in words: it has to keep `recorded`, the link that the
+    /// record names last.
+    pub fn chain_fault(&mut self, run: &str, recorded: Option<Oid>) -> Option<String> {
+        let head = match self.chain_head(run) {
+            Ok(head) => head,
+            Err(error) => return Some(error.to_string()),
+        };
+        let recorded = recorded?;
+        let Some(head) = head else {
+            return Some(format!("it is not there, and has to keep {recorded}"));
+        };
+        let mut link = head;
+        while link != recorded {
+            let parents = self.read_commit(&link).map(|facts| facts.parents);
+            match parents.as_deref() {
+                // The first link has no link before it, only its candidate.
+                Ok([previous, _]) => link = *previous,
+                _ => return Some(format!("it names {head}, which does not keep {recorded}")),
+            }
+        }
+        None
+    }
+
+    /// Puts a run's reference back where it is lost or damaged: at `recorded`, or away. Says whether
+    /// that was needed.
+    pub fn mend_chain(&mut self, run: &str, recorded: Option<Oid>) -> Result<bool, GitError> {
+        if self.chain_fault(run, recorded).is_none() {
+            return Ok(false);
+        }
+        let reference = self.chain_path(run)?;
+        let Some(link) = recorded else {
+            std::fs::remove_file(&reference).map_err(GitError::io("remove", &reference))?;
+            return Ok(true);
+        };
+        if let Some(directory) = reference.parent() {
+            disk::make_directories_durably(&self.dir, directory)?;
+        }
+        disk::replace_durably(&reference, format!("{link}\n").as_bytes())?;
+        Ok(true)
     }
 
     fn chain_path(&self, run: &str) -> Result<PathBuf, GitError> {

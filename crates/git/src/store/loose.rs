@@ -17,6 +17,7 @@ use super::ObjectStore;
 use crate::disk;
 use crate::error::GitError;
 use crate::hash::{Hasher, ObjectKind, hash_object};
+use crate::plain;
 use crate::types::Oid;
 
 /// Contents above this are hashed and stored in pieces.
@@ -190,10 +191,10 @@ impl ObjectStore {
     /// Reads a loose object; `None` if there is none or it is not whole.
     pub(super) fn read_loose(&self, oid: &Oid) -> Result<Option<(String, Vec<u8>)>, GitError> {
         let path = self.loose_path(oid);
-        let file = match File::open(&path) {
+        let file = match plain::open_to_read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(GitError::io("read", &path)(error)),
+            Err(error) => return Err(plain::failed("read", &path)(error)),
         };
         let mut whole = Vec::new();
         if ZlibDecoder::new(file).read_to_end(&mut whole).is_err() {
@@ -220,10 +221,10 @@ impl ObjectStore {
         if !self.durable.contains(oid) && !self.check_loose(oid) {
             return Ok(false);
         }
-        let file = match File::open(&path) {
+        let file = match plain::open_to_read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(GitError::io("read", &path)(error)),
+            Err(error) => return Err(plain::failed("read", &path)(error)),
         };
         let mut source = BufReader::with_capacity(64 * 1024, ZlibDecoder::new(file));
         let mut head = Vec::new();
@@ -252,7 +253,7 @@ impl ObjectStore {
 
     /// True if the loose file inflates to content of this id.
     fn check_loose(&self, oid: &Oid) -> bool {
-        let Ok(file) = File::open(self.loose_path(oid)) else {
+        let Ok(file) = plain::open_to_read(&self.loose_path(oid)) else {
             return false;
         };
         let mut source = ZlibDecoder::new(file);

@@ -17,6 +17,7 @@ mod patch;
 mod recent;
 mod submodules;
 mod trees;
+mod upkeep;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -55,6 +56,8 @@ const MANY: usize = 32;
 #[derive(Debug)]
 pub struct ObjectStore {
     dir: PathBuf,
+    /// Files that were damaged when it was opened, and were made anew.
+    mended: Vec<PathBuf>,
     format: ObjectFormat,
     git: Git,
     reader: ObjectReader,
@@ -80,12 +83,18 @@ impl ObjectStore {
     }
 
     pub(crate) fn open_with_format(dir: &Path, format: ObjectFormat) -> Result<Self, GitError> {
-        if !base::is_complete(dir) {
-            base::create(dir, format)?;
-        }
-        let git = Git::on(dir);
+        let mended = upkeep::bring_up(dir, format)?;
         Ok(Self {
+            mended,
+            ..Self::as_it_is(dir, format)
+        })
+    }
+
+    fn as_it_is(dir: &Path, format: ObjectFormat) -> Self {
+        let git = Git::on(dir);
+        Self {
             dir: dir.to_path_buf(),
+            mended: Vec::new(),
             format,
             reader: ObjectReader::new(git.clone()),
             git,
@@ -98,7 +107,30 @@ impl ObjectStore {
             listings: VecDeque::new(),
             expanded: VecDeque::new(),
             conversions: Conversions::default(),
-        })
+        }
+    }
+
+    /// Opens the store in `dir` as it is, damaged or not: to look at it, and to write nothing.
+    pub fn open_to_verify(dir: &Path) -> Self {
+        Self::as_it_is(dir, upkeep::format_of(dir))
+    }
+
+    /// Another handle on the same store.
+    pub fn another(&self) -> Self {
+        Self::as_it_is(&self.dir, self.format)
+    }
+
+    /// What of the store's own files is not as it was made, in words; what objects hold is not looked
+    /// at.
+    pub fn faults(&self) -> Vec<String> {
+        let faults = upkeep::faults(&self.dir, self.format).into_iter();
+        let words = |fault: upkeep::Fault| format!("{}: {}", fault.path.display(), fault.what);
+        faults.map(words).collect()
+    }
+
+    /// The files that were damaged and made anew when it was opened.
+    pub fn mended(&self) -> &[PathBuf] {
+        &self.mended
     }
 
     /// Where the store lies (a bare git directory).

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::ObjectStore;
+use super::{ObjectStore, upkeep};
 use crate::arms::Submodules;
 use crate::error::{GitError, Refusal};
 use crate::git::Git;
@@ -17,15 +17,7 @@ use crate::types::{Mode, Objects as _, Oid, RepoPath, TreeListing};
 impl ObjectStore {
     /// Commits whose content was copied into this store whole: bases and submodules.
     pub(crate) fn bases(&self) -> Result<BTreeSet<Oid>, GitError> {
-        let path = self.dir.join("shallow");
-        match fs::read(&path) {
-            Ok(text) => Ok(text
-                .split(|byte| *byte == b'\n')
-                .filter_map(Oid::from_hex)
-                .collect()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(BTreeSet::new()),
-            Err(error) => Err(GitError::io("read", &path)(error)),
-        }
+        upkeep::read_bases(&self.dir)
     }
 
     /// Copies the commits of initialised submodules, and of submodules in them.
@@ -100,7 +92,7 @@ impl ObjectStore {
     /// A second handle that gives arms the content of submodules.
     pub fn submodules(&self) -> Result<SubmoduleContent, GitError> {
         Ok(SubmoduleContent {
-            store: Self::open_with_format(&self.dir, self.format)?,
+            store: self.another(),
             bases: self.bases()?,
         })
     }

@@ -315,3 +315,43 @@ fn a_commit_is_known_to_the_byte_but_for_its_author() {
         assert_eq!(facts.is_worded_as(message), is_said, "{message}");
     }
 }
+
+#[test]
+fn the_stores_own_small_files_are_made_anew_with_the_bases_that_were_copied_in() {
+    for format in [ObjectFormat::Sha1, ObjectFormat::Sha256] {
+        let repository = TestRepository::with_format(format);
+        let (user, mut store) = repository.store();
+        repository.write("x", "11\n");
+        let second = repository.commit_all("a second base, on the first");
+        let user = user.discover_again().unwrap();
+        store.import_base(&user, &second).unwrap();
+        let bases = store.bases().unwrap();
+        assert_eq!(bases.len(), 2);
+        let tree = store.read_commit(&second).unwrap().tree;
+        let kept = commit_tree(&mut store, tree, &[second], "keep");
+        let dir = store.dir().to_path_buf();
+        for name in ["shallow", "loopwright-store", "HEAD", "config"] {
+            let path = dir.join(name);
+            let content = fs::read(&path).unwrap();
+            // A line is missing, or all of it, or it is another.
+            let shorter = content[..content.len() / 2].to_vec();
+            for damaged in [shorter, Vec::new(), b"0\n".to_vec()] {
+                fs::write(&path, &damaged).unwrap();
+                let found = ObjectStore::open_to_verify(&dir).faults();
+                assert!(found.iter().any(|words| words.contains(name)), "{found:?}");
+                let mut again = ObjectStore::open_or_create(&dir, &user).unwrap();
+                assert_eq!(again.mended(), std::slice::from_ref(&path));
+                assert_eq!(fs::read(&path).unwrap(), content, "{name}");
+                assert_eq!(again.bases().unwrap(), bases);
+                assert_eq!(again.read_commit(&kept).unwrap().parents, [second]);
+                again.list_objects(&kept, &second).unwrap();
+                assert!(ObjectStore::open_to_verify(&dir).faults().is_empty());
+            }
+        }
+        // Without the mark it is made to its end, with what is there already.
+        fs::remove_file(dir.join("loopwright-store")).unwrap();
+        fs::remove_file(dir.join("shallow")).unwrap();
+        let again = ObjectStore::open_or_create(&dir, &user).unwrap();
+        assert_eq!(again.bases().unwrap(), bases);
+    }
+}

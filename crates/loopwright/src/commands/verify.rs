@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
+use loopwright_engine::project::objects_of;
 use loopwright_engine::verify;
 use loopwright_git::ObjectStore;
 use loopwright_record::Report;
@@ -27,12 +28,11 @@ pub struct Arguments {
 pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let record = common.read()?;
     let (_, run) = common.choose_run(&record)?;
-    // A record without its project can be verified too; the report says what was left out.
-    let objects = common
-        .project()
-        .ok()
-        .filter(|project| project.objects().is_dir())
-        .and_then(|project| ObjectStore::open_or_create(&project.objects(), &project.user).ok());
+    // A record without its objects can be verified too; the report says what was left out.
+    let objects = objects_of(record.store.folder());
+    let objects = objects
+        .is_dir()
+        .then(|| ObjectStore::open_to_verify(&objects));
     let report = verify(&record.store, &run, objects)?;
     if arguments.json {
         output::json(&report)?;

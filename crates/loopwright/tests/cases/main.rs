@@ -36,5 +36,6 @@ mod second_try;
 mod secrets;
 mod setups;
 mod small_loop;
+mod strange_files;
 mod strangers;
 mod users;

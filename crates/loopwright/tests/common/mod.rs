@@ -3,8 +3,9 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use std::fs;
+use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything may take before a test gives up: far longer than it does on a busy machine.
@@ -34,6 +35,41 @@ pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(Instant::now() < deadline, "waited too long for {what}");
         std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Runs it to its end, and fails where it does not come.
+#[track_caller]
+pub fn output_within_patience(command: &mut Command) -> Output {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (stdout, stderr) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+    let read = |mut from: Box<dyn Read + Send>| {
+        std::thread::spawn(move || {
+            let mut all = Vec::new();
+            from.read_to_end(&mut all).map(|_| all)
+        })
+    };
+    let (stdout, stderr) = (read(Box::new(stdout)), read(Box::new(stderr)));
+    let deadline = Instant::now() + PATIENCE / 4;
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("{command:?} waits for ever");
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    };
+    Output {
+        status,
+        stdout: stdout.join().unwrap().unwrap(),
+        stderr: stderr.join().unwrap().unwrap(),
     }
 }
 
