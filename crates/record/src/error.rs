@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use loopwright_core::digest::Digest;
 use loopwright_core::event::DecodeError;
 use loopwright_core::ids::{EffectId, RunId};
-use rusqlite::ErrorCode;
+use rusqlite::{ErrorCode, ffi};
 
 use crate::holder::Holder;
 
@@ -51,8 +51,8 @@ impl From<rusqlite::Error> for StorageError {
         match error {
             rusqlite::Error::SqliteFailure(failure, _) => match failure.code {
                 ErrorCode::DiskFull => Self::Full,
-                // The index of the log has no room; SQLite has no other word for that.
-                _ if failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => Self::Full,
+                _ if is_of_no_room(failure.extended_code) => Self::Full,
+                _ if is_of_damage(failure.extended_code) => Self::Damaged(text),
                 ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Self::ReadOnly(text),
                 // The unknown one is SQLite's general error: a table that isn't there any more.
                 ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown => {
@@ -65,6 +65,22 @@ impl From<rusqlite::Error> for StorageError {
             _ => Self::Damaged(text),
         }
     }
+}
+
+/// The index of the log has no room; SQLite has no other word for that.
+fn is_of_no_room(extended_code: i32) -> bool {
+    extended_code == ffi::SQLITE_IOERR_SHMSIZE
+}
+
+/// What SQLite counts as faults of reading or writing, where it is the file that changed: it ends
+/// before what was written to it, is no longer the one that was opened, or is broken.
+fn is_of_damage(extended_code: i32) -> bool {
+    [
+        ffi::SQLITE_IOERR_SHORT_READ,
+        ffi::SQLITE_IOERR_CORRUPTFS,
+        ffi::SQLITE_READONLY_DBMOVED,
+    ]
+    .contains(&extended_code)
 }
 
 /// A store that can't be opened.

@@ -457,3 +457,20 @@ fn a_pipe_in_the_place_of_a_file_of_the_database_holds_nobody() {
         }
     }
 }
+
+#[test]
+fn a_log_cut_short_beneath_an_open_store_is_damage() {
+    let folder = quick_folder();
+    let run = run_id("r1");
+    let mut store = open(folder.path());
+    store.index_keys(KEYS).unwrap();
+    let lease = lease(&store, &run);
+    let mut driver = Driver::new(&run, lease.epoch());
+    let reader = Store::open(folder.path(), OpenMode::Read).unwrap();
+    store.append(&driver.start(1)).unwrap();
+    let log = folder.path().join(format!("{JOURNAL_FILE}-wal"));
+    assert!(fs::metadata(&log).unwrap().len() > 5, "nothing was in it");
+    fs::write(&log, "junk\n").unwrap();
+    let read = reader.lease_of(&run);
+    assert!(matches!(read, Err(StorageError::Damaged(_))), "{read:?}");
+}
