@@ -44,26 +44,22 @@ pub const SUPERVISE_ARGUMENT: &str = "__supervise";
 /// What such a binary does: to be called first thing in `main`, before
 /// threads, argument parsing and open files, when the first argument is
 /// [`SUPERVISE_ARGUMENT`]. It is the fork server of the engine on the other end
-/// of its standard input; its copies, which come back from here too, run one
-/// command each.
+/// of its standard input; its copies run one command each and end here.
 pub fn supervisor_main() -> ExitCode {
     sys::close_inherited();
     sys::be_deaf();
     leave_session();
     // Executed by way of /proc, it would be listed as "exe".
     let _ = rustix::thread::set_name(c"loopwright-fork");
-    let done = match serve(rustix::stdio::stdin()) {
+    match serve(rustix::stdio::stdin()) {
         Ok(Role::Supervisor(isolation)) => {
             leave_session();
             let _ = rustix::thread::set_name(c"loopwright-sup");
-            supervise(rustix::stdio::stdin(), isolation)
+            let done = supervise(rustix::stdio::stdin(), isolation);
+            sys::end_copy(done.map_or_else(|why| refuse(&why), |()| 0))
         }
-        Ok(Role::Server) => Ok(()),
-        Err(error) => Err(error.to_string()),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => refuse(&why),
+        Ok(Role::Server) => ExitCode::SUCCESS,
+        Err(error) => ExitCode::from(refuse(&error.to_string())),
     }
 }
 
@@ -80,10 +76,10 @@ fn next_command(
 }
 
 /// Only somebody who started this by hand sees it, or a broken installation.
-fn refuse(why: &str) -> ExitCode {
+fn refuse(why: &str) -> u8 {
     let text = format!("supervisor: {why}; this command is for internal use\n");
     let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
-    ExitCode::from(2)
+    2
 }
 
 /// Leaves the session one was started in, and with it any terminal. The fork

@@ -67,6 +67,13 @@ pub(crate) fn fork_sibling() -> io::Result<Option<i32>> {
     }
 }
 
+/// Ends a copy of this process at once: what is done at the end of a program, once for all its copies,
+/// is the original's to do.
+pub(crate) fn end_copy(code: u8) -> ! {
+    // SAFETY: it doesn't return, and nothing of ours waits to be written.
+    unsafe { libc::_exit(i32::from(code)) }
+}
+
 /// Room for the namespace's first process. It reads `/proc` and starts one
 /// command: a few kilobytes deep.
 const STACK_BYTES: usize = 1024 * 1024;

@@ -4,12 +4,13 @@
 //! No link is ever followed, no pipe ever waited for, and nothing that may have been left there is
 //! an error: it is said as what it is.
 
+use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, fstat, renameat, statat};
+use rustix::fs::{AtFlags, FileType, RawMode, fstat, renameat, statat};
 use rustix::process::geteuid;
 
 use crate::disk::unique;
@@ -44,7 +45,7 @@ impl UntrustedDirectory {
     /// Makes `name` in `parent` anew, empty, whatever stood there. A directory of our own that can
     /// be emptied is used again: on some file systems making one takes long.
     pub fn anew(parent: &Path, name: &str) -> Result<Self, GitError> {
-        if let Some(emptied) = Self::emptied(&parent.join(name)) {
+        if let Some(emptied) = Self::emptied_but_for(&parent.join(name), |_, _| false) {
             return Ok(emptied);
         }
         let mut above = Place::open_or_make(parent)?;
@@ -58,7 +59,12 @@ impl UntrustedDirectory {
         Ok(Self { place })
     }
 
-    fn emptied(path: &Path) -> Option<Self> {
+    /// One of our own, emptied but for what `stays` says of a name in it; none where there is none that
+    /// can be emptied.
+    pub(crate) fn emptied_but_for(
+        path: &Path,
+        mut stays: impl FnMut(BorrowedFd<'_>, &[u8]) -> bool,
+    ) -> Option<Self> {
         let mut place = Place::open(path).ok()??;
         let found = fstat(place.root()).ok()?;
         // Open to everybody it is by no usual umask.
@@ -67,7 +73,9 @@ impl UntrustedDirectory {
             return None;
         }
         for (name, _) in names(place.root()).ok()? {
-            place.remove(&name).ok()?;
+            if !stays(place.root(), &name) {
+                place.remove(&name).ok()?;
+            }
         }
         Some(Self { place })
     }
@@ -98,7 +106,7 @@ impl UntrustedDirectory {
     }
 
     /// Opens a plain file for reading; none where there is none that can be read.
-    pub fn open_file(&mut self, path: &Path) -> Option<std::fs::File> {
+    pub fn open_file(&mut self, path: &Path) -> Option<File> {
         self.place.forget();
         self.place.open_file(path.as_os_str().as_bytes()).ok()?
     }
@@ -130,10 +138,19 @@ impl UntrustedDirectory {
         Some(FileType::from_raw_mode(stat.st_mode))
     }
 
-    /// Writes a file that is only to be read, in place of what stood there.
-    pub fn put_read_only(&mut self, name: &str, content: &[u8]) -> Result<PathBuf, GitError> {
-        self.place.put_read_only(name.as_bytes(), content)?;
-        Ok(self.place.path().join(name))
+    /// Makes a file with these permissions in place of what stood there; it stays open for writing.
+    pub(crate) fn put_new(
+        &mut self,
+        name: &str,
+        content: &[u8],
+        mode: RawMode,
+    ) -> Result<File, GitError> {
+        self.place.put_new(name.as_bytes(), content, mode)
+    }
+
+    /// Removes what stands at a name.
+    pub(crate) fn remove(&mut self, name: &str) -> Result<(), GitError> {
+        self.place.remove(name.as_bytes())
     }
 
     /// Puts a link to `target`, in place of what stood there.
@@ -228,7 +245,8 @@ mod tests {
         fs::create_dir_all(desk.path().join("brief.json/deep")).unwrap();
         fs::set_permissions(desk.path(), Permissions::from_mode(0o000)).unwrap();
         let mut again = UntrustedDirectory::anew(folder.path(), "desk").unwrap();
-        let put = again.put_read_only("brief.json", b"{}").unwrap();
+        again.put_new("brief.json", b"{}", 0o444).unwrap();
+        let put = again.path().join("brief.json");
         assert_eq!(fs::metadata(&put).unwrap().permissions().mode() & 0o222, 0);
         assert_eq!(fs::read(&put).unwrap(), b"{}");
         assert_eq!(desk.read(Path::new("brief.json"), 10), Found::Nothing);

@@ -10,7 +10,7 @@ use loopwright_core::spec::{ExperimentSpec, Pattern};
 use loopwright_core::turn::Run;
 use loopwright_git::arms::{ArmRules, Arms, ArmsError, Patterns};
 use loopwright_git::{
-    InPlace, ObjectStore, Oid, Owner, ProposerRepository, UserBranch, UserSettings,
+    Handout, InPlace, ObjectStore, Oid, Owner, ProposerRepository, UserBranch, UserSettings,
 };
 use loopwright_record::{OpenMode, Store};
 
@@ -20,6 +20,7 @@ use crate::error::EngineError;
 use crate::project::{IN_PLACE_FOLDER, Project};
 use crate::views::History;
 
+use super::desk::BRIEF;
 use super::environment::environment_of_all;
 use super::environment::known_secrets;
 use super::fence::Fence;
@@ -196,6 +197,7 @@ impl Session {
             secrets,
             identity: self.identity.clone(),
             branch,
+            brief: Handout::new(&work, BRIEF),
             work,
             protected: spec.protected(),
             judging,

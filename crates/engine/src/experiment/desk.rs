@@ -1,5 +1,6 @@
-//! The desk: a directory outside every tree for the files that a command gets and leaves. Each
-//! command finds it empty: nothing an earlier one left there can be in the way.
+//! The desk: a directory outside every tree for the files that a command leaves, beside that for the
+//! brief. Each command finds it empty: nothing an earlier one left there can be in the way. The brief is
+//! there for the proposer alone: what is measured finds nothing to read.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,7 @@ use crate::error::EngineError;
 use super::workshop::Workshop;
 
 const DESK: &str = "desk";
+pub(super) const BRIEF: &str = "brief";
 const RESULT: &str = "result";
 
 /// A larger result file is not read.
@@ -36,14 +38,15 @@ impl ResultFile {
 }
 
 impl Workshop {
-    /// A desk with nothing on it.
-    pub(super) fn clear_desk(&self) -> Result<UntrustedDirectory, EngineError> {
+    /// A desk with nothing on it, and no brief beside it.
+    pub(super) fn clear_desk(&mut self) -> Result<UntrustedDirectory, EngineError> {
+        self.brief.take_back()?;
         Ok(UntrustedDirectory::anew(&self.work, DESK)?)
     }
 
     /// The place for a result; in words, where the tree under test has something else there.
     pub(super) fn result_file(
-        &self,
+        &mut self,
         arm: &Path,
     ) -> Result<Result<ResultFile, String>, EngineError> {
         let desk = self.clear_desk()?;

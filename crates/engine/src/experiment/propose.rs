@@ -22,6 +22,9 @@ use super::environment::environment;
 use super::notices::words_of;
 use super::workshop::{Done, Ready, Workshop, oid_field, request_field};
 
+const BRIEF_JSON: &str = "brief.json";
+const BRIEF_MARKDOWN: &str = "brief.md";
+
 impl Workshop {
     /// Performs `t<trial>/propose`.
     pub(super) fn propose(
@@ -115,18 +118,19 @@ impl Workshop {
             announced.idempotency_key().into(),
         );
         let mut digest = None;
-        let mut desk = self.clear_desk()?;
+        self.clear_desk()?;
         if self.spec.brief {
-            let json = brief.to_json();
+            let (json, markdown) = (brief.to_json(), brief.to_markdown());
             digest = Some(Digest::of_content(json.as_bytes()));
-            told.insert(
-                "LOOPWRIGHT_BRIEF",
-                desk.put_read_only("brief.json", json.as_bytes())?.into(),
-            );
+            self.brief.lay_out(&[
+                (BRIEF_JSON, json.as_bytes()),
+                (BRIEF_MARKDOWN, markdown.as_bytes()),
+            ])?;
+            let place = self.brief.path();
+            told.insert("LOOPWRIGHT_BRIEF", place.join(BRIEF_JSON).into());
             told.insert(
                 "LOOPWRIGHT_BRIEF_MARKDOWN",
-                desk.put_read_only("brief.md", brief.to_markdown().as_bytes())?
-                    .into(),
+                place.join(BRIEF_MARKDOWN).into(),
             );
         }
         let work = self.site.work_tree();

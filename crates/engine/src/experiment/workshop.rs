@@ -22,7 +22,9 @@ use loopwright_core::spec::{ExperimentSpec, PatternSet};
 use loopwright_core::usage::Usage;
 use loopwright_exec::Environment;
 use loopwright_git::arms::{Arms, InputLink, LinkFingerprint, Patterns};
-use loopwright_git::{Change, CommitSpec, GitError, ObjectStore, Oid, Person, UserBranch, quoted};
+use loopwright_git::{
+    Change, CommitSpec, GitError, Handout, ObjectStore, Oid, Person, UserBranch, quoted,
+};
 use loopwright_record::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -71,6 +73,8 @@ pub struct Workshop {
     pub branch: UserBranch,
     /// The run's folder, in which the desk lies.
     pub work: PathBuf,
+    /// What the proposer is told, as files.
+    pub brief: Handout,
     /// What judges the work, by pattern.
     pub protected: PatternSet,
     /// The tree whose protected files judge everything in this segment.

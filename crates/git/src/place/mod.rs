@@ -52,6 +52,9 @@ impl Place {
 
     /// Opens a directory, making it if need be.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, GitError> {
+        if let Some(there) = Self::open(path)? {
+            return Ok(there);
+        }
         match mkdirat(CWD, path, Bits::from_raw_mode(0o777)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(GitError::io("make directory", path)(error.into())),
@@ -145,14 +148,18 @@ impl Place {
         put.map_err(|error| self.error("write", bytes, error))
     }
 
-    /// The same with a file that is only to be read.
-    pub(crate) fn put_read_only(&mut self, path: &[u8], content: &[u8]) -> Result<(), GitError> {
+    /// The same with a file of these permissions, which stays open for writing.
+    pub(crate) fn put_new(
+        &mut self,
+        path: &[u8],
+        content: &[u8],
+        mode: RawMode,
+    ) -> Result<File, GitError> {
         let put = match self.parent(path, true)? {
-            Some((at, name)) => put(at, name, || write_new(at, name, 0o444, content)),
+            Some((at, name)) => put(at, name, || open_new(at, name, mode, content)),
             None => Err(Errno::NOENT),
         };
-        put.map(drop)
-            .map_err(|error| self.error("write", path, error))
+        put.map_err(|error| self.error("write", path, error))
     }
 
     /// Type and permission bits a directory made here gets.
@@ -309,11 +316,11 @@ fn make_directory(at: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
 }
 
 /// Puts something new at a name, and takes away what stood there.
-fn put(
+fn put<T>(
     at: BorrowedFd<'_>,
     name: &[u8],
-    put_new: impl Fn() -> Result<Stat, Errno>,
-) -> Result<Stat, Errno> {
+    put_new: impl Fn() -> Result<T, Errno>,
+) -> Result<T, Errno> {
     match put_new() {
         Err(Errno::EXIST) => remove(at, name).and_then(|()| put_new()),
         Err(Errno::ACCESS) => set_mode(at, 0o700).and_then(|()| put_new()),
@@ -327,10 +334,14 @@ fn write_new(
     mode: RawMode,
     content: &[u8],
 ) -> Result<Stat, Errno> {
+    rustix::fs::fstat(open_new(at, name, mode, content)?)
+}
+
+fn open_new(at: BorrowedFd<'_>, name: &[u8], mode: RawMode, content: &[u8]) -> Result<File, Errno> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let bits = Bits::from_raw_mode(mode);
     let mut file = File::from(openat(at, name, flags, bits)?);
     file.write_all(content)
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    rustix::fs::fstat(&file)
+    Ok(file)
 }

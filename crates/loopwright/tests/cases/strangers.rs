@@ -93,6 +93,20 @@ fn what_a_proposal_leaves_on_the_desk_is_gone() {
     }
 }
 
+/// What is measured is not told what there is to beat.
+#[test]
+fn what_is_measured_finds_no_brief() {
+    let run = "find \"$(dirname \"$LOOPWRIGHT_RESULT\")/..\" -name 'brief*' -type f -size +0 |
+        grep . && exit 3
+        echo m=$(cat x)";
+    let rig = Rig::with(run, &[]);
+    for value in [9.0, 8.0] {
+        let propose = "test -s \"$LOOPWRIGHT_BRIEF\" && echo $(($(cat x) - 1)) > x";
+        let trial = rig.trial(propose, &[]);
+        assert_eq!(trial["value"], value, "{trial}");
+    }
+}
+
 #[test]
 fn what_the_tree_has_where_the_result_belongs_is_a_failed_trial() {
     let table = [
