@@ -41,6 +41,11 @@ impl Failure {
         }
     }
 
+    /// There is no run to speak of.
+    pub fn nothing_was_run() -> Self {
+        Self::refused("nothing was run here yet").hint("start: loopwright run, or loopwright demo")
+    }
+
     /// A refusal.
     pub fn refused(what: impl Display) -> Self {
         Self::new(Exit::Refused, what)
@@ -208,8 +213,7 @@ fn of_arms(error: &ArmsError) -> Failure {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::Missing(_) => Self::refused("nothing was run here yet")
-                .hint("start: loopwright run, or loopwright demo"),
+            OpenError::Missing(_) => Self::nothing_was_run(),
             error @ OpenError::Damaged { .. } => Self::advised(Exit::Damaged, error),
             error @ OpenError::Storage {
                 source: StorageError::Damaged(_),

@@ -127,7 +127,7 @@ impl Common {
             return Ok(only.clone());
         }
         if known.is_empty() {
-            return Err(Failure::refused("nothing was run here yet").hint("start: loopwright run"));
+            return Err(Failure::nothing_was_run());
         }
         // The file's only loop is the one meant, where several were run once.
         let file = match &record.top {

@@ -30,7 +30,7 @@ use super::assembly::in_place_notes;
 use super::claim::end_left_running;
 use super::environment::known_secrets;
 use super::fence::take_checkout;
-use super::request::KEYS;
+use super::request::{KEYS, is_in_place};
 use super::user_git::{ADOPTING, Foreground};
 
 /// The act that says a result was asked for.
@@ -182,6 +182,14 @@ impl Plan {
         match wanted {
             Wanted::Branch(name) => {
                 let branch = UserBranch::new(&project.user, loop_name.as_str(), name.as_str())?;
+                if is_in_place(store, loop_name)? {
+                    return Err(EngineError::refused_with(
+                        format!(
+                            "loop {loop_name} works in place: what it keeps is on your branch already"
+                        ),
+                        "adopt --trial N brings the change of one trial that was not kept",
+                    ));
+                }
                 if branch.current()?.is_none() {
                     return Err(EngineError::refused(format!(
                         "there is no branch {}",

@@ -34,7 +34,7 @@ pub mod workshop;
 
 pub use adopt::{Adoption, Means, Wanted, adopt};
 pub use checkup::{Finding, Level, check_loop, check_project, would_be_refused};
-pub use request::{KEYS, Purpose, Request, SessionReport, pinned};
+pub use request::{KEYS, Purpose, Request, SessionReport, is_in_place, pinned};
 pub use session::Session;
 pub use unfinished::{Unfinished, unfinished};
 pub use workable::project_to_drive;

@@ -11,6 +11,8 @@ use loopwright_record::{Key, KeySource, Store};
 
 use crate::error::EngineError;
 
+use super::claim::pinned_spec;
+
 /// What an invocation is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -99,4 +101,12 @@ pub fn pinned(store: &Store, loop_name: &LoopName) -> Result<Option<(RunId, Caps
     let caps = serde_json::from_value(body.caps)
         .map_err(|error| EngineError::refused(format!("run {}: {error}", summary.run)))?;
     Ok(Some((summary.run, caps)))
+}
+
+/// Whether the newest run of a loop keeps on the branch that the user has checked out.
+pub fn is_in_place(store: &Store, loop_name: &LoopName) -> Result<bool, EngineError> {
+    let Some((_, caps)) = pinned(store, loop_name)? else {
+        return Ok(false);
+    };
+    Ok(pinned_spec(&caps.specification)?.in_place)
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::committer::now;
 use crate::error::EngineError;
+use crate::experiment::is_in_place;
 
 /// What a loop is doing and where it stands.
 #[derive(Clone, Debug, Serialize)]
@@ -36,6 +37,8 @@ pub struct LoopStatus {
     pub goal: &'static str,
     /// The branch worked on.
     pub branch: String,
+    /// Whether what is kept is committed to the branch that the user has checked out.
+    pub in_place: bool,
     /// The segment.
     pub segment: Option<u64>,
     /// The value at the segment's start.
@@ -86,7 +89,9 @@ pub fn status_of(store: &Store, loop_name: &LoopName) -> Result<Option<LoopStatu
             ending.map(|ending| ending.words).unwrap_or_default(),
         ),
     };
-    Ok(Some(of_run(&summary.run, loop_name, run, state, words)))
+    let mut status = of_run(&summary.run, loop_name, run, state, words);
+    status.in_place = is_in_place(store, loop_name)?;
+    Ok(Some(status))
 }
 
 /// What didn't fit the budget of a run last, in its newest invocation; none where everything did.
@@ -142,6 +147,7 @@ fn of_run(
         branch: machine
             .as_ref()
             .map_or_else(String::new, |state| state.branch.to_string()),
+        in_place: false,
         segment: machine
             .as_ref()
             .and_then(|state| state.segment.as_ref())

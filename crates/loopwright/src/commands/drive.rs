@@ -251,7 +251,7 @@ fn next_command(
         Reason::Finished | Reason::TargetReached | Reason::WallClock | Reason::Idle => {
             if is_baseline {
                 next("run", "")
-            } else if !status.is_baseline && status.incumbent.is_some() {
+            } else if !status.is_baseline && status.incumbent.is_some() && !status.in_place {
                 let why = "brings what was kept to the branch you have checked out";
                 let is_main = status.branch == BranchName::main().as_str();
                 let of = if is_main {

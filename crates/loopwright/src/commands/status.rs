@@ -32,6 +32,9 @@ pub fn run(common: &Common, output: &Output, arguments: &Arguments) -> Result<Ex
         Some(_) => vec![common.choose_loop(&record)?],
         None => loops_of(&record.store)?,
     };
+    if names.is_empty() {
+        return Err(Failure::nothing_was_run());
+    }
     for (index, name) in names.iter().enumerate() {
         let Some(status) = status_of(&record.store, name)? else {
             continue;
@@ -110,10 +113,12 @@ pub fn text_of(status: &LoopStatus, at: Micros, output: &Output) -> String {
             &format!("{}, commit {commit}", best.trim_start_matches("best ")),
         );
     }
-    row(
-        "branch",
-        &format!("loopwright/{}/{}", status.loop_name, status.branch),
-    );
+    let branch = if status.in_place {
+        "the one that is checked out, in place".to_owned()
+    } else {
+        format!("loopwright/{}/{}", status.loop_name, status.branch)
+    };
+    row("branch", &branch);
     if let Some(segment) = status.segment.filter(|segment| *segment > 1) {
         row("segment", &segment.to_string());
     }

@@ -9,7 +9,7 @@ use loopwright_record::{OpenMode, RunningCommand, Store};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::await_that;
-use crate::rig::{Rig, words_of};
+use crate::rig::{Rig, run_arguments, words_of};
 
 /// A proposal that waits to be let go.
 const HELD: &str =
@@ -316,4 +316,20 @@ fn what_others_do_during_a_proposal_stays() {
             "{name}: {words}"
         );
     }
+}
+
+/// What it kept is on the user's branch: there is none of the loop's to speak of, or to bring.
+#[test]
+fn there_is_nothing_to_adopt() {
+    let rig = Rig::new();
+    let done = rig.try_loopwright(&run_arguments(
+        "echo 5 > x",
+        &["--in-place", "--trials", "1"],
+    ));
+    let words = words_of(&done, 0);
+    assert!(!words.contains("adopt"), "{words}");
+    let words = rig.refusal(2, &["adopt"]);
+    assert!(words.contains("is on your branch already"), "{words}");
+    let status = rig.loopwright(&["status"]);
+    assert!(!status.contains("loopwright/default/main"), "{status}");
 }

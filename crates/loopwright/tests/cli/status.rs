@@ -61,3 +61,19 @@ fn several_loops_are_shown_or_one() {
     let one = rig.run(&["status", "--json", "--loop", "other"]).success();
     assert_eq!(one.lines().count(), 1);
 }
+
+#[test]
+fn a_refused_start_leaves_nothing_to_show() {
+    let rig = Rig::new();
+    let before = rig.run(&["status"]);
+    let refused = [
+        "--loop",
+        "other",
+        "--protect",
+        "nothing/**",
+        "--trials",
+        "1",
+    ];
+    rig.run(&[&["run"][..], &refused].concat()).failure(2);
+    assert_eq!(rig.run(&["status"]).normal(), before.normal());
+}
