@@ -45,6 +45,15 @@ const REFEREE_WORDS: [&str; 9] = [
     "test",
 ];
 
+/// Names of scripts that do the work which is to be improved, and only print how it went.
+const WORK_STEMS: [&str; 1] = ["train"];
+
+fn is_the_work(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = name.split('.').next().unwrap_or(name);
+    WORK_STEMS.contains(&stem)
+}
+
 /// Proposes what to protect.
 pub(super) fn propose(facts: &ProjectFacts<'_>, referee: Option<&str>, proposal: &mut Proposal) {
     let mut protect: Vec<String> = DIRECTORIES
@@ -78,7 +87,14 @@ pub(super) fn propose(facts: &ProjectFacts<'_>, referee: Option<&str>, proposal:
             let lower = used.to_lowercase();
             REFEREE_WORDS.iter().any(|word| lower.contains(word))
         });
-        for path in std::iter::once(path).chain(judging) {
+        let is_work = is_the_work(path);
+        if is_work {
+            proposal.notes.push(format!(
+                "{path} is what a proposal will want to change, so it is not protected, and a proposal \
+                 can change what it prints: let another script measure what it made, and protect that."
+            ));
+        }
+        for path in std::iter::once(path).filter(|_| !is_work).chain(judging) {
             if !covered(&protect, path) {
                 protect.push(escaped(path));
             }

@@ -234,6 +234,26 @@ fn python_projects() {
 }
 
 #[test]
+fn a_script_that_does_the_work_is_left_to_proposals() {
+    let train = "import evaluate\nprint(f\"val_accuracy: {evaluate.held_out()}\")\n";
+    let proposal = propose(&[("train.py", train), ("evaluate.py", "")], &[]);
+    // What is called like a referee is one.
+    assert_eq!(proposal.run.as_deref(), Some("python3 evaluate.py"));
+    assert_eq!(proposal.protect, ["evaluate.py"]);
+    let proposal = propose(&[("train.py", train), ("eval_data.py", "")], &[]);
+    assert_eq!(proposal.run.as_deref(), Some("python3 train.py"));
+    assert_eq!(proposal.metric.as_deref(), Some("val_accuracy"));
+    assert_eq!(proposal.protect, Vec::<String>::new());
+    assert!(!proposal.strict_metric);
+    let says = |words: &str| proposal.notes.iter().any(|note| note.contains(words));
+    assert!(
+        says("train.py is what a proposal will want to change"),
+        "{:?}",
+        proposal.notes
+    );
+}
+
+#[test]
 fn node_projects() {
     let package = "{\"scripts\": {\"bench\": \"node b.js\"}, \"dependencies\": {\"a\": \"1\"}}";
     for (lock, setup, run) in [
