@@ -53,27 +53,6 @@ impl Role {
             Self::Builtin => "builtin",
         }
     }
-
-    /// What happens by default when an attempt was announced and its outcome is unknown:
-    /// proposals, measurements and the engine's own effects can be done again; a call that costs
-    /// money is asked about.
-    pub fn default_on_unknown(self) -> OnUnknown {
-        match self {
-            Self::Proposer
-            | Self::Experiment
-            | Self::Setup
-            | Self::Holdout
-            | Self::Builtin
-            | Self::Human => OnUnknown::Retry,
-            Self::PrePlanner
-            | Self::Planner
-            | Self::Actor
-            | Self::Delegate
-            | Self::Evaluator
-            | Self::Judge
-            | Self::Step => OnUnknown::Ask,
-        }
-    }
 }
 
 /// What to do about an effect that was announced and never settled.

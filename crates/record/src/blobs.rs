@@ -59,14 +59,6 @@ impl Blobs {
         Ok(info.digest)
     }
 
-    /// Puts a file's content, read once and in constant memory; durable on return.
-    pub fn put_file(&self, path: &Path) -> Result<BlobInfo, BlobError> {
-        let mut batch = self.batch();
-        let info = batch.add_file(path)?;
-        batch.finish()?;
-        Ok(info)
-    }
-
     /// Puts what a reader gives; durable on return.
     pub fn put_reader(&self, content: impl Read) -> Result<BlobInfo, BlobError> {
         let mut batch = self.batch();
@@ -194,18 +186,6 @@ impl BlobBatch {
             self.add_reader(content)?;
         }
         Ok(info)
-    }
-
-    /// Adds a file's content.
-    pub fn add_file(&mut self, path: &Path) -> Result<BlobInfo, BlobError> {
-        let file = File::open(path).map_err(|source| BlobError::Input {
-            path: path.to_owned(),
-            source,
-        })?;
-        self.add(file, |source| BlobError::Input {
-            path: path.to_owned(),
-            source,
-        })
     }
 
     /// Adds what a reader gives.

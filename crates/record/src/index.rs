@@ -1,14 +1,12 @@
 //! Finding events without reading whole runs.
 
-use std::ops::ControlFlow;
-
 use loopwright_core::batch::Batch;
 use loopwright_core::event::Event;
 use loopwright_core::ids::RunId;
-use rusqlite::{Connection, OptionalExtension as _, Statement, params};
+use rusqlite::{Connection, Statement, params};
 
 use crate::error::{ReadError, StorageError};
-use crate::read::{Entry, RawEvent, entry, natural, raw_event, run_row};
+use crate::read::{Entry, entry, natural, run_row};
 use crate::schema::{meta, place, places, set_meta};
 use crate::store::Store;
 use crate::transaction::Write;
@@ -233,29 +231,6 @@ impl Store {
         )
     }
 
-    /// Shows the events of one kind one by one, their bytes checked against their ids but not
-    /// decoded: for listings that want a few fields of ten thousand.
-    pub fn visit_kind(
-        &self,
-        run: &RunId,
-        kind: &str,
-        select: Select,
-        mut visit: impl FnMut(RawEvent) -> ControlFlow<()>,
-    ) -> Result<(), ReadError> {
-        let Some(row) = run_row(self.connection(), run)? else {
-            return Ok(());
-        };
-        let (first, last, limit) = select.bounds(row.number);
-        let mut statement = self.by_kind(kind, select)?;
-        let mut rows = statement.query(params![row.number, kind, first, last, limit])?;
-        while let Some(row) = rows.next()? {
-            if visit(raw_event(run, row)?).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     fn by_kind(
         &self,
         kind: &str,
@@ -279,16 +254,6 @@ impl Store {
         let mut statement = self.connection().prepare_cached(sql)?;
         let kinds = statement.query_map(params![row.number], |row| row.get(0))?;
         Ok(kinds.collect::<Result<_, _>>()?)
-    }
-
-    /// How many events of a kind (one without an effect) there are.
-    pub fn count_of_kind(&self, run: &RunId, kind: &str) -> Result<u64, ReadError> {
-        let Some(row) = run_row(self.connection(), run)? else {
-            return Ok(0);
-        };
-        let sql = "SELECT count(*) FROM event WHERE run = ?1 AND kind = ?2 AND effect IS NULL";
-        let mut statement = self.connection().prepare_cached(sql)?;
-        Ok(statement.query_row(params![row.number, kind], |row| natural(row, 0))?)
     }
 
     /// The events of one trial or iteration, the oldest first.
@@ -325,15 +290,6 @@ impl Store {
         entries(run, statement, params![first, last, limit])
     }
 
-    /// What was recorded after event `after_seq` (none: everything), the oldest first.
-    pub fn tail(&self, run: &RunId, after_seq: Option<u64>) -> Result<Vec<Entry>, ReadError> {
-        let select = Select {
-            after_seq,
-            ..Select::all()
-        };
-        self.events(run, select)
-    }
-
     /// One event.
     pub fn event(&self, run: &RunId, seq: u64) -> Result<Option<Entry>, ReadError> {
         let select = Select {
@@ -342,24 +298,6 @@ impl Store {
             ..Select::all()
         };
         Ok(self.events(run, select)?.pop())
-    }
-
-    /// The number of the first event with that key.
-    pub fn first_with_key(
-        &self,
-        run: &RunId,
-        name: &str,
-        value: &str,
-    ) -> Result<Option<u64>, ReadError> {
-        let sql = "SELECT seq FROM key WHERE run = ?1 AND name = ?2 AND value = ?3
-                   ORDER BY seq LIMIT 1";
-        let Some(row) = run_row(self.connection(), run)? else {
-            return Ok(None);
-        };
-        let mut statement = self.connection().prepare_cached(sql)?;
-        Ok(statement
-            .query_row(params![row.number, name, value], |row| natural(row, 0))
-            .optional()?)
     }
 
     /// The numbers of all events with that key, the oldest first.

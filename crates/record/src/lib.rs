@@ -61,7 +61,7 @@ pub use lease::{CheckoutLock, Lease, LeaseRow, StartLock, Terms};
 pub use listing::{Listed, ListingSource};
 pub use load::{LoadError, check_drivable, fold_batch, load, load_from_scratch, load_to_drive};
 pub use memory::InMemory;
-pub use read::{Entry, RawEvent};
+pub use read::Entry;
 pub use refs::{REF_FAMILIES, Ref, RefAct, RefMove, RefTarget, check_ref_name};
 pub use report::{Checks, Counts, Finding, FindingKind, FoldCheck, Folding, GitCheck, Report};
 pub use running::{Running, RunningCommand};

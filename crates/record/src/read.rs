@@ -21,16 +21,15 @@ pub struct RunRow {
 }
 
 /// One stored event whose bytes have the recorded id, not yet decoded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawEvent {
+struct RawEvent {
     /// Its number.
-    pub seq: u64,
+    seq: u64,
     /// Its batch.
-    pub batch: u64,
+    batch: u64,
     /// Its id.
-    pub id: Digest,
+    id: Digest,
     /// Its canonical bytes.
-    pub bytes: Vec<u8>,
+    bytes: Vec<u8>,
 }
 
 /// An event with the number of its batch.
@@ -138,12 +137,6 @@ pub fn batch_row(
         .map_err(|error| row_error(error, |what| Damage::of_batch(run, n, what)))
 }
 
-/// Reads a row of `place, batch, id, kind, part, effect, attempt, bytes` and checks its bytes
-/// against its id.
-pub fn raw_event(run: &RunId, row: &Row<'_>) -> Result<RawEvent, ReadError> {
-    raw_and_copies(run, row).map(|(raw, _)| raw)
-}
-
 /// Reads the same row, checks its bytes against its id and its columns against its bytes, and
 /// decodes it.
 pub fn entry(run: &RunId, row: &Row<'_>) -> Result<Entry, ReadError> {
@@ -186,13 +179,6 @@ fn raw_and_copies(run: &RunId, row: &Row<'_>) -> Result<(RawEvent, Copies), Read
         return Err(Damage::of_event(run, Some(raw.batch), seq, what).into());
     }
     Ok((raw, copies))
-}
-
-impl RawEvent {
-    /// The event itself.
-    pub fn decode(&self, run: &RunId) -> Result<Event, ReadError> {
-        decode(run, self)
-    }
 }
 
 fn decode(run: &RunId, raw: &RawEvent) -> Result<Event, ReadError> {

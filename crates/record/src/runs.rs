@@ -62,14 +62,6 @@ impl Store {
         self.select_runs("ORDER BY number", [])
     }
 
-    /// The runs of a loop that are not a role of another run, the oldest first.
-    pub fn runs_of_loop(&self, loop_name: &LoopName) -> Result<Vec<RunSummary>, ReadError> {
-        self.select_runs(
-            "WHERE loop = ?1 AND parent_run IS NULL ORDER BY number",
-            [loop_name.as_str()],
-        )
-    }
-
     /// The newest run of a loop that is not a role of another run.
     pub fn latest_run(&self, loop_name: &LoopName) -> Result<Option<RunSummary>, ReadError> {
         let found = self.select_runs(
@@ -77,19 +69,6 @@ impl Store {
             [loop_name.as_str()],
         )?;
         Ok(found.into_iter().next())
-    }
-
-    /// The runs that are roles of `parent`, the oldest first.
-    pub fn children_of(&self, parent: &RunId) -> Result<Vec<RunSummary>, ReadError> {
-        self.select_runs("WHERE parent_run = ?1 ORDER BY number", [parent.as_str()])
-    }
-
-    /// The runs whose id begins with `prefix`, the oldest first.
-    pub fn find_runs(&self, prefix: &str) -> Result<Vec<RunSummary>, ReadError> {
-        self.select_runs(
-            "WHERE substr(id, 1, length(?1)) = ?1 ORDER BY number",
-            [prefix],
-        )
     }
 
     /// One run.

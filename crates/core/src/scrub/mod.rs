@@ -3,8 +3,7 @@
 //! Two kinds of things are taken out of any text: **known values**, those of the environment's
 //! variables whose names say that they are secret ([`is_secret_name`]), and **token shapes**,
 //! credentials that can be told by their form (a provider's prefix and enough random characters
-//! behind it). A third rule, by *name* alone, holds for maps only ([`Secrets::scrub_env`]:
-//! environments, headers, metadata): a text may well hold the word password.
+//! behind it).
 //!
 //! What is taken out is replaced by `[redacted:KIND]`. Scrubbing twice changes nothing more. Prose,
 //! code, hashes (a git object id) and numbers survive.

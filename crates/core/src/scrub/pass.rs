@@ -7,8 +7,6 @@ use super::table::Beginnings;
 
 /// The kind of a known value.
 pub(super) const KNOWN: &str = "known-value";
-/// The kind of a value hidden because of its name.
-pub(super) const BY_NAME: &str = "by-name";
 
 const MARKER_START: &[u8] = b"[redacted:";
 const LONGEST_KIND_BYTES: usize = 32;
@@ -36,7 +34,7 @@ pub(super) fn marker_length(text: &[u8]) -> Option<usize> {
         .take(LONGEST_KIND_BYTES + 1)
         .position(|byte| *byte == b']')?;
     let kind = &rest[..end];
-    let exists = kind == KNOWN.as_bytes() || kind == BY_NAME.as_bytes() || shapes::is_kind(kind);
+    let exists = kind == KNOWN.as_bytes() || shapes::is_kind(kind);
     exists.then_some(MARKER_START.len() + end + 1)
 }
 

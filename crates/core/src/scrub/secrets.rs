@@ -2,13 +2,12 @@
 //! documents and environments.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
 use super::names::is_secret_name;
-use super::pass::{self, BY_NAME, Finding, Known, marker, marker_length};
+use super::pass::{self, Finding, Known, marker_length};
 
 /// Known values shorter than this are not looked for: they would be found in innocent text
 /// everywhere. The same holds for a few common words (`password`, `postgres`, …). A map still hides
@@ -139,21 +138,6 @@ impl Secrets {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         }
-    }
-
-    /// Takes the secrets out of a map of names and texts: an environment, headers, metadata. Here a
-    /// secret name hides its whole value, however short.
-    pub fn scrub_env(&self, environment: &mut BTreeMap<String, String>) -> usize {
-        let mut count = 0;
-        for (name, value) in environment {
-            if !is_secret_name(name) {
-                count += self.scrub_string(value);
-            } else if !value.is_empty() && marker_length(value.as_bytes()) != Some(value.len()) {
-                *value = marker(BY_NAME);
-                count += 1;
-            }
-        }
-        count
     }
 
     fn scrub_string(&self, text: &mut String) -> usize {

@@ -3,7 +3,6 @@
 //! Tokens are put together from pieces here, so that no scanner takes this file for a leak.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -283,30 +282,6 @@ fn documents_are_scrubbed_in_texts_and_keys() {
     });
     assert_eq!(document, expected);
     assert_eq!(Secrets::default().scrub_json(&mut document), 0);
-}
-
-#[test]
-fn names_count_in_environments_only() {
-    let token = format!("ghp_{}", random(36));
-    let text = |text: &str| text.to_owned();
-    let mut environment = BTreeMap::from([
-        (text("API_TOKEN"), text("x")),
-        (text("EMPTY_SECRET"), String::new()),
-        (text("TOKEN_COUNT"), text("12345")),
-        (text("URL"), format!("https://{token}@host")),
-        (text("monkey"), text("banana")),
-    ]);
-    let secrets = Secrets::default();
-    assert_eq!(secrets.scrub_env(&mut environment), 2);
-    let expected = BTreeMap::from([
-        (text("API_TOKEN"), text("[redacted:by-name]")),
-        (text("EMPTY_SECRET"), String::new()),
-        (text("TOKEN_COUNT"), text("12345")),
-        (text("URL"), text("https://[redacted:github-token]@host")),
-        (text("monkey"), text("banana")),
-    ]);
-    assert_eq!(environment, expected);
-    assert_eq!(secrets.scrub_env(&mut environment), 0);
 }
 
 #[test]

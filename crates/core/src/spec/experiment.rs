@@ -206,11 +206,6 @@ impl ExperimentSpec {
         PatternSet::new(self.cache.clone())
     }
 
-    /// The files the setup depends on.
-    pub fn setup_input_set(&self) -> PatternSet {
-        PatternSet::new(self.setup_inputs.clone())
-    }
-
     /// Whether commands get our own variable of that name.
     pub fn passes_variable(&self, name: &str) -> bool {
         let passed = |wanted: &String| match wanted.strip_suffix('*') {

@@ -155,11 +155,6 @@ impl Resolved {
             .map_or(Origin::Default, |located| located.origin.clone())
     }
 
-    /// Whether somebody set it.
-    pub fn is_set(&self, key: &str) -> bool {
-        self.origin(key) != Origin::Default
-    }
-
     /// The lines of `config show`, in the order of the table.
     pub fn rows(&self) -> Vec<Row> {
         let row = |key: &String, located: &Located| Row {

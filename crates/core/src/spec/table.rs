@@ -39,8 +39,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Command,
         None,
         Class::Harness,
-        "The measuring command, run by `sh -c` in a clean checkout of the candidate. It prints a \
-         line `name=value`, or writes its numbers to the file named by `$LOOPWRIGHT_RESULT`.",
+        "The measuring command, a line for `sh` (one of plain words is started without it), run in a \
+         clean checkout of the candidate. It prints a line `name=value`, or writes its numbers to the file named by `$LOOPWRIGHT_RESULT`.",
         "\"sh bench.sh\"",
     ),
     by_flag(
@@ -67,8 +67,8 @@ pub const SETTINGS: &[Setting] = &[
         ValueType::Command,
         None,
         Class::Free,
-        "The command that changes the project, run by `sh -c` in a private work tree once per \
-         trial.",
+        "The command that changes the project, a line for `sh`, run in a private work tree once \
+         per trial.",
         "\"sh propose.sh\"",
     ),
     by_flag(

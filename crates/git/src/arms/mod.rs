@@ -46,7 +46,7 @@
 //! Only measurements write a cache. What a proposer leaves in `cache` in its own workspace is
 //! not part of its tree, so it never gets here; if it forces such a file into the tree, it is a
 //! file like any other, is in the kept commit too, and is gone with the next tree that does not
-//! have it ([`Arms::tracked_cache_paths`] names them). A candidate's cache starts from the
+//! have it. A candidate's cache starts from the
 //! incumbent's, and is thrown away unless the candidate is kept.
 //!
 //! # Crashes

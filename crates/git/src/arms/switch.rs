@@ -235,13 +235,6 @@ impl Arms {
         Ok(())
     }
 
-    /// The paths of a tree that lie in the declared cache. They are checked out like any other,
-    /// but a proposal that adds one may be worth a word.
-    pub fn tracked_cache_paths(&self, target: &TreeListing) -> Vec<RepoPath> {
-        let covered = |path: &&RepoPath| self.rules.cache.cover(path);
-        target.keys().filter(covered).cloned().collect()
-    }
-
     /// Moves the active checkout back to its slot. Preparing does this by itself.
     pub fn park(&mut self) -> Result<(), ArmsError> {
         if let Some((slot, false)) = self.stage.move_out(self.inode, &mut self.faults)? {
