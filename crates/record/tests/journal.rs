@@ -2,7 +2,6 @@
 
 mod common;
 
-
 use common::{Driver, KEYS, Tally, lease, open, run_id, tree_of};
 use loopwright_core::batch::Batch;
 use loopwright_core::time::Micros;

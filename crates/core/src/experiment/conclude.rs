@@ -241,7 +241,10 @@ fn refused_metric(measured: &Measured, settings: &Settings) -> Option<Conclusion
     let outcome = match refusal {
         Refusal::NotFinite { .. } => Outcome::NotFinite,
         Refusal::Ambiguous { .. } => Outcome::Ambiguous,
-        Refusal::Missing { .. } | Refusal::Malformed { .. } => Outcome::NoMetric,
+        Refusal::Missing { .. }
+        | Refusal::NotInResultFile { .. }
+        | Refusal::Nameless { .. }
+        | Refusal::Malformed { .. } => Outcome::NoMetric,
     };
     Some(end(outcome, format!("{metric}: {refusal}")))
 }

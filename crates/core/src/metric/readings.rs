@@ -8,6 +8,10 @@ use super::name::MetricName;
 use super::real::Real;
 use super::refusal::Refusal;
 use super::scanner::Scanner;
+use super::value::is_decimal;
+
+/// A longer run of digits is no number that somebody wrote down.
+const LONE_NUMBER_BYTES: usize = 64;
 
 /// What was read for one metric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,9 +111,22 @@ impl IntoIterator for Readings {
 /// Reads a result file: a JSON object, or lines as in the output. How large a file may be is for the
 /// caller to say before reading it.
 pub fn from_result_file(bytes: &[u8], names: &[MetricName], strict: bool) -> Readings {
+    if let Some(number) = lone_number(bytes) {
+        let nameless = |name: &MetricName| {
+            let line = number.to_owned();
+            (name.clone(), Refusal::Nameless { line }.into())
+        };
+        return names.iter().map(nameless).collect();
+    }
     let mut scanner = Scanner::for_document(names, strict, bytes.len());
     scanner.feed(bytes);
     scanner.finish()
+}
+
+/// The number that is all there is in a file: of what, it doesn't say.
+fn lone_number(bytes: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(bytes).ok()?.trim();
+    (text.len() < LONE_NUMBER_BYTES && is_decimal(text)).then_some(text)
 }
 
 /// A result file of which nothing can be known, and why.
@@ -126,23 +143,38 @@ pub fn unreadable_file(names: &[MetricName], why: &str) -> Readings {
 /// Which source counts where the result file and the output say different things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precedence {
-    /// The file: it was named as the place of the number.
+    /// The file, and it alone: it was named as the place of the number.
     File,
+    /// The file, unless the output says something else.
+    StrictFile,
     /// Neither: two different numbers contradict each other.
     Agreement,
     /// Neither, also where the output's is no usable number.
     Strict,
 }
 
+impl Precedence {
+    fn is_named_file(self) -> bool {
+        matches!(self, Self::File | Self::StrictFile)
+    }
+
+    fn is_strict(self) -> bool {
+        matches!(self, Self::Strict | Self::StrictFile)
+    }
+}
+
 /// Puts the two sources together: where only one says anything about a metric, even something
-/// unusable, that is it; where both do and differ, `precedence` says what comes of it.
+/// unusable, that is it, unless it is the output where a file was named; where both do and differ,
+/// `precedence` says what comes of it.
 pub fn combine(
     result_file: Option<Readings>,
     output: Readings,
     precedence: Precedence,
 ) -> Readings {
-    let Some(mut combined) = result_file else {
-        return output;
+    let mut combined = match result_file {
+        Some(readings) => readings,
+        None if precedence.is_named_file() => Readings::default(),
+        None => return output,
     };
     for (name, from_output) in output {
         let from_file = combined.get(name.as_str());
@@ -150,6 +182,11 @@ pub fn combine(
             from_file,
             None | Some(Reading::Refused(Refusal::Missing { .. }))
         );
+        if silent && precedence.is_named_file() {
+            let refusal = not_in_file(&name, from_file, &from_output);
+            combined.insert(name, refusal);
+            continue;
+        }
         if !silent {
             if let Some(contradiction) =
                 from_file.and_then(|file| contradiction(&name, file, &from_output, precedence))
@@ -166,6 +203,16 @@ pub fn combine(
     combined
 }
 
+/// The refusal where the file that was named says nothing.
+fn not_in_file(name: &MetricName, file: Option<&Reading>, output: &Reading) -> Refusal {
+    let near = match file {
+        Some(Reading::Refused(Refusal::Missing { near, .. })) => near.clone(),
+        _ => Vec::new(),
+    };
+    let output = output.value().map(|value| format!("{name}={value}"));
+    Refusal::NotInResultFile { near, output }
+}
+
 /// The refusal where what the file says can't stand beside what the output says.
 fn contradiction(
     name: &MetricName,
@@ -180,7 +227,7 @@ fn contradiction(
     let differ = match (file, output) {
         // What can't be used stands for itself: no number came of it.
         (Reading::Refused(_), _) | (_, Reading::Refused(Refusal::Missing { .. })) => false,
-        (_, Reading::Refused(_)) => precedence == Precedence::Strict,
+        (_, Reading::Refused(_)) => precedence.is_strict(),
         (Reading::Value(file), Reading::Value(output)) => {
             precedence != Precedence::File && file != output
         }

@@ -20,6 +20,19 @@ pub enum Refusal {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         within: Option<String>,
     },
+    /// The result file that was named for it doesn't give it.
+    NotInResultFile {
+        /// Names in it that look like the one asked for, the nearest first, at most five.
+        near: Vec<String>,
+        /// What the output says, which doesn't count.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<String>,
+    },
+    /// The result file holds a number without a name.
+    Nameless {
+        /// The number.
+        line: String,
+    },
     /// The last mention is not a plain number.
     Malformed {
         /// The line.
@@ -44,6 +57,8 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Missing { .. } => "missing",
+            Self::NotInResultFile { .. } => "not_in_result_file",
+            Self::Nameless { .. } => "nameless",
             Self::Malformed { .. } => "malformed",
             Self::NotFinite { .. } => "not_finite",
             Self::Ambiguous { .. } => "ambiguous",
@@ -64,13 +79,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::Missing { near, within } => {
                 formatter.write_str("no line of the output gives it")?;
-                if let Some((nearest, others)) = near.split_first() {
-                    write!(formatter, "; names that look like it: `{nearest}`")?;
-                    for other in others {
-                        write!(formatter, ", `{other}`")?;
-                    }
-                    formatter.write_str(" (names are matched exactly, case included)")?;
-                }
+                write_near(formatter, near)?;
                 if let Some(line) = within {
                     write!(
                         formatter,
@@ -78,6 +87,23 @@ impl fmt::Display for Refusal {
                     )?;
                 }
                 Ok(())
+            }
+            Self::NotInResultFile { near, output } => {
+                formatter.write_str("the result file doesn't give it")?;
+                write_near(formatter, near)?;
+                if let Some(line) = output {
+                    write!(
+                        formatter,
+                        "; `{line}` in the output doesn't count where `result_file` is set"
+                    )?;
+                }
+                Ok(())
+            }
+            Self::Nameless { line } => {
+                write!(
+                    formatter,
+                    "`{line}` in the result file has no name before it: a line `name={line}` was expected"
+                )
             }
             Self::Malformed { line } => {
                 write!(
@@ -94,6 +120,17 @@ impl fmt::Display for Refusal {
             }
         }
     }
+}
+
+fn write_near(formatter: &mut fmt::Formatter<'_>, near: &[String]) -> fmt::Result {
+    let Some((nearest, others)) = near.split_first() else {
+        return Ok(());
+    };
+    write!(formatter, "; names that look like it: `{nearest}`")?;
+    for other in others {
+        write!(formatter, ", `{other}`")?;
+    }
+    formatter.write_str(" (names are matched exactly, case included)")
 }
 
 /// A line fit to be quoted: bounded, cut in the middle, no control characters.
@@ -164,6 +201,20 @@ mod tests {
                 },
                 r#"{"code":"malformed","line":"m=12ms"}"#,
                 "`m=12ms` is malformed: a plain decimal number was expected",
+            ),
+            (
+                Refusal::NotInResultFile {
+                    near: vec!["M".into()],
+                    output: Some("m=1".into()),
+                },
+                r#"{"code":"not_in_result_file","near":["M"],"output":"m=1"}"#,
+                "the result file doesn't give it; names that look like it: `M` (names are matched exactly, case \
+                 included); `m=1` in the output doesn't count where `result_file` is set",
+            ),
+            (
+                Refusal::Nameless { line: "7".into() },
+                r#"{"code":"nameless","line":"7"}"#,
+                "`7` in the result file has no name before it: a line `name=7` was expected",
             ),
             (
                 Refusal::NotFinite {

@@ -177,7 +177,7 @@ pub const SETTINGS: &[Setting] = &[
         None,
         Class::Harness,
         "The file of the checkout the measuring command writes its numbers to. \
-         `$LOOPWRIGHT_RESULT` names it. What it says counts, whatever the output says. Without this \
+         `$LOOPWRIGHT_RESULT` names it. Only what it says counts, whatever the output says. Without this \
          setting it is a private file outside the checkout, and where it and the output say \
          different numbers, neither counts.",
         "\"result.json\"",

@@ -178,10 +178,11 @@ impl Workshop {
     /// A file that was asked for by name is where the number is meant to be; one that is merely
     /// offered may have been written by whatever the measurement runs.
     fn precedence(&self) -> Precedence {
-        match &self.spec.result_file {
-            _ if self.spec.strict_metric => Precedence::Strict,
-            Some(_) => Precedence::File,
-            None => Precedence::Agreement,
+        match (&self.spec.result_file, self.spec.strict_metric) {
+            (Some(_), true) => Precedence::StrictFile,
+            (Some(_), false) => Precedence::File,
+            (None, true) => Precedence::Strict,
+            (None, false) => Precedence::Agreement,
         }
     }
 

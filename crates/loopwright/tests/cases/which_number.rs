@@ -78,6 +78,37 @@ fn a_result_file_that_was_named_comes_first() {
     assert_eq!(trial["value"], 5.0, "{trial}");
 }
 
+/// What is measured may take the file away, and print.
+#[test]
+fn only_a_result_file_that_was_named_counts() {
+    let run = "echo \"m=$(cat x)\" > res.json; sh ./program.sh\n";
+    let protected = ["--protect", "run.sh", "--result-file", "res.json"];
+    for more in [
+        &protected[..],
+        &[&protected[..], &["--strict-metric"]].concat(),
+    ] {
+        let rig = Rig::with(run, &[("program.sh", "true\n")]);
+        for (left, words) in [
+            ("rm res.json", "the result file doesn't give it"),
+            ("echo > res.json", "the result file doesn't give it"),
+            ("echo 7 > res.json", "`7` in the result file has no name"),
+        ] {
+            let trial = rig.trial(&format!("echo '{left}; echo m=1' > program.sh"), more);
+            assert_eq!(trial["outcome"], "no_metric", "{trial}");
+            let why = trial["why"].as_str().unwrap();
+            assert!(why.contains(words), "{why}");
+        }
+        assert_eq!(rig.trial("echo 5 > x", more)["outcome"], "kept");
+    }
+    // One that is merely offered: a number without a name is not passed over either.
+    let rig = Rig::with("echo 7 > \"$LOOPWRIGHT_RESULT\"; echo m=$(cat x)\n", &[]);
+    let words = rig.refusal(3, &run_arguments("true", &["--trials", "1"]));
+    assert!(
+        words.contains("`7` in the result file has no name"),
+        "{words}"
+    );
+}
+
 #[test]
 fn if_asked_for_two_values_are_a_refusal_that_quotes_both() {
     let outputs = [

@@ -41,7 +41,33 @@ fn a_file_that_was_not_asked_for_by_name_contradicts_an_output_that_differs() {
                 (Strict, "malformed"),
             ],
         ),
-        ("", "m=1", [(File, "1"), (Agreement, "1"), (Strict, "1")]),
+        (
+            "",
+            "m=1",
+            [
+                (File, "not_in_result_file"),
+                (Agreement, "1"),
+                (Strict, "1"),
+            ],
+        ),
+        (
+            "7",
+            "m=1",
+            [
+                (File, "nameless"),
+                (Agreement, "nameless"),
+                (Strict, "nameless"),
+            ],
+        ),
+        (
+            "size=7",
+            "m=1",
+            [
+                (File, "not_in_result_file"),
+                (Agreement, "1"),
+                (Strict, "1"),
+            ],
+        ),
     ];
     for (file, stdout, expected) in table {
         for (precedence, expected) in expected {
@@ -74,18 +100,19 @@ fn the_result_file_comes_first_where_it_was_asked_for() {
         scanner.feed(text.as_bytes());
         scanner.finish()
     };
-    let table: [(Option<&str>, &str, &str); 11] = [
+    let table: [(Option<&str>, &str, &str); 12] = [
         (Some("{\"m\": 7}"), "m=1", "7"),
         (Some("{\n  \"m\": 7\n}\n"), "m=1", "7"),
         (Some("m=7\n"), "m=1", "7"),
         (Some("\u{feff}{\"m\": 7}"), "m=1", "7"),
         (Some("{\"m\": \"7\"}"), "m=1", "malformed"),
         (Some("m=nan"), "m=1", "not_finite"),
-        (Some("{\"size\": 7}"), "m=1", "1"),
-        (Some(""), "m=1", "1"),
-        (Some("not a result"), "nothing", "missing"),
-        (None, "m=1", "1"),
-        (None, "", "missing"),
+        (Some("{\"size\": 7}"), "m=1", "not_in_result_file"),
+        (Some(""), "m=1", "not_in_result_file"),
+        (Some("7\n"), "m=1", "nameless"),
+        (Some("not a result"), "nothing", "not_in_result_file"),
+        (None, "m=1", "not_in_result_file"),
+        (None, "", "not_in_result_file"),
     ];
     for (file, stdout, expected) in table {
         let from_file = file.map(|file| from_result_file(file.as_bytes(), &asked, false));
@@ -99,7 +126,7 @@ fn the_result_file_comes_first_where_it_was_asked_for() {
     let hinted = combine(
         Some(from_result_file(b"{\"M\": 7}", &asked, false)),
         output("nothing"),
-        Precedence::Strict,
+        Precedence::Agreement,
     );
     let Some(Reading::Refused(Refusal::Missing { near, .. })) = hinted.get("m") else {
         panic!()
