@@ -190,7 +190,7 @@ impl OverBudget {
 }
 
 /// An amount as people read it.
-fn amount(dimension: Dimension, amount: u64) -> String {
+pub fn amount(dimension: Dimension, amount: u64) -> String {
     match dimension {
         Dimension::Steps | Dimension::Tokens => amount.to_string(),
         Dimension::Time | Dimension::Wall => format_duration_us(amount),
@@ -248,6 +248,17 @@ impl Account {
         self.limits
             .of(dimension)
             .map(|limit| limit.saturating_sub(used))
+    }
+
+    /// What is left in every dimension that has a limit.
+    pub fn all_left(&self) -> Limits {
+        Limits {
+            steps: self.left(Dimension::Steps),
+            time_us: self.left(Dimension::Time),
+            tokens: self.left(Dimension::Tokens),
+            money_micros: self.left(Dimension::Money),
+            wall_us: self.left(Dimension::Wall),
+        }
     }
 
     /// Whether an effect with this ceiling may start. Refusing looks only at what is booked, which

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::budget::Ceiling;
+use crate::budget::{Ceiling, Limits};
 use crate::digest::Digest;
 use crate::event::Scope;
 use crate::ids::{EffectId, RunId};
@@ -99,6 +99,8 @@ pub struct Announced {
     /// What was reserved for it: whoever performs it must not use more. A child run's limits are
     /// its own under this ([`Limits::under`](crate::budget::Limits::under)).
     pub ceiling: Ceiling,
+    /// What was left of the run's limits before that was reserved.
+    pub left: Limits,
     /// When its first attempt was announced. Clocks in role inputs read this, so that a retry sends
     /// the same.
     pub asked_at: Micros,

@@ -418,6 +418,7 @@ mod tests {
             scope: Scope::default(),
             request: serde_json::Value::Null,
             ceiling: loopwright_core::budget::Ceiling::nothing(),
+            left: loopwright_core::budget::Limits::default(),
             asked_at: Micros::default(),
         }
     }

@@ -10,13 +10,23 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::budget::{Limits, amount};
 use crate::metric::Real;
 use crate::spec::Goal;
+use crate::usage::Dimension;
 
 use super::outcome::Outcome;
 
 /// How many trials of the history a brief shows.
 pub const HISTORY_MAX: usize = 20;
+
+/// The budgets of an experiment loop, and what they are amounts of.
+const BUDGETS: [(Dimension, &str); 4] = [
+    (Dimension::Steps, "proposals"),
+    (Dimension::Time, "in commands"),
+    (Dimension::Tokens, "tokens"),
+    (Dimension::Money, "to spend"),
+];
 
 /// How much of an output's end it shows, in characters.
 pub const OUTPUT_TAIL_CHARS_MAX: usize = 800;
@@ -77,6 +87,8 @@ pub struct Brief {
     pub trials_left: Option<u64>,
     /// Wall clock left in this invocation.
     pub wall_clock_left_us: Option<u64>,
+    /// What is left of the loop's budgets, this proposal included.
+    pub budget_left: Limits,
     /// The proposer's time limit.
     pub propose_limit_us: u64,
     /// The measurement's time limit.
@@ -95,6 +107,7 @@ impl Brief {
         let value = json!({
             "baseline": number(self.baseline),
             "branch": self.branch,
+            "budget_left": budget_json(self.budget_left),
             "budget_seconds": seconds(self.run_limit_us),
             "counts": counts,
             "direction": self.branch,
@@ -157,6 +170,11 @@ impl Brief {
         if let Some(left_us) = self.wall_clock_left_us {
             let _ = writeln!(text, "- time left in all: {} s", seconds(left_us));
         }
+        for (dimension, of) in BUDGETS {
+            if let Some(left) = self.budget_left.of(dimension) {
+                let _ = writeln!(text, "- budget left: {} {of}", amount(dimension, left));
+            }
+        }
         self.write_history(&mut text);
         text
     }
@@ -185,6 +203,25 @@ impl Brief {
             }
         }
     }
+}
+
+/// The budgets with a limit, by name.
+fn budget_json(left: Limits) -> Value {
+    let mut json = serde_json::Map::new();
+    let whole = [
+        ("proposals", left.steps),
+        ("tokens", left.tokens),
+        ("money_micros", left.money_micros),
+    ];
+    json.extend(
+        whole
+            .into_iter()
+            .filter_map(|(name, left)| Some((name.to_owned(), json!(left?)))),
+    );
+    if let Some(left_us) = left.time_us {
+        json.insert("seconds".to_owned(), json!(seconds(left_us)));
+    }
+    Value::Object(json)
 }
 
 fn past_json(past: &Past) -> Value {
@@ -275,6 +312,11 @@ mod tests {
             ],
             trials_left: Some(4),
             wall_clock_left_us: None,
+            budget_left: Limits {
+                steps: Some(7),
+                time_us: Some(90_000_000),
+                ..Limits::default()
+            },
             propose_limit_us: 60_000_000,
             run_limit_us: 1_000_000,
         }
@@ -296,6 +338,10 @@ mod tests {
                 .starts_with("reverted:")
         );
         assert_eq!(json["budget_seconds"], json!(1.0));
+        assert_eq!(
+            json["budget_left"],
+            json!({"proposals": 7, "seconds": 90.0})
+        );
     }
 
     #[test]

@@ -96,12 +96,30 @@ fn baseline_step(settings: &Settings, trial: &Trial) -> Step {
     if trial.values.is_empty() {
         return Step::Measure(Arm::Incumbent);
     }
+    if let Some(conclusion) = unknown_guard(settings, trial) {
+        return Step::Conclude(conclusion);
+    }
     let value = trial.values.of(&settings.metric);
     Step::Conclude(Conclusion {
         outcome: Outcome::Kept,
         why: "baseline".to_owned(),
         value,
     })
+}
+
+/// A guard that the baseline gives no number for: nothing could be held against it, whatever is kept.
+fn unknown_guard(settings: &Settings, trial: &Trial) -> Option<Conclusion> {
+    let known = trial.values.all();
+    let guard = settings
+        .guards
+        .iter()
+        .find(|guard| !known.contains_key(guard.metric()))?;
+    let metric = guard.metric();
+    let refused = trial.refused.iter().find(|(name, _)| *name == metric);
+    let refusal = refused.and_then(|(_, reading)| reading.refusal().cloned());
+    let refusal = refusal.unwrap_or_else(Refusal::missing);
+    let why = format!("{metric}, which a guard watches: {refusal}");
+    Some(end(Outcome::NoMetric, why))
 }
 
 fn broken_guard(settings: &Settings, line: &Line, trial: &Trial) -> Option<Conclusion> {

@@ -67,6 +67,7 @@ impl<M: Machine> Turn<'_, M> {
             booking: effect.booking,
         };
         let body = plain(&announcement);
+        let left = self.run.kernel.account.all_left();
         let event = self.envelope(
             kind::EFFECT_ANNOUNCED,
             effect.scope.clone(),
@@ -87,6 +88,7 @@ impl<M: Machine> Turn<'_, M> {
             scope: effect.scope,
             request: effect.request,
             ceiling: effect.ceiling,
+            left,
             asked_at,
         });
         Ok(())

@@ -59,6 +59,7 @@ impl Workshop {
             history,
             trials_left: request_field(request, "trials_left")?,
             wall_clock_left_us: ends_at.map(|ends_at| ends_at.since(announced.asked_at)),
+            budget_left: announced.left,
             propose_limit_us: self.spec.propose_limit_us,
             run_limit_us: self.spec.run_limit_us,
         })
