@@ -9,8 +9,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use arms_support::{Bench, assert_exact, look, read, write};
-use loopwright_git::arms::Patterns;
 use loopwright_git::arms::Role::{Candidate, Incumbent};
+use loopwright_git::arms::{Patterns, SetupInputs};
 use loopwright_git::types::TreeListing;
 
 #[test]
@@ -218,7 +218,10 @@ fn a_file_the_cache_was_built_without_is_written_anew() {
 #[test]
 fn setup_runs_when_its_inputs_changed() {
     let mut bench = Bench::hasty(&["deps"]);
-    let inputs = Patterns::parse(&["lock", "vendor"]).unwrap();
+    let inputs = SetupInputs {
+        files: Patterns::parse(&["lock", "vendor"]).unwrap(),
+        ..SetupInputs::default()
+    };
     let base = bench.tree(&[("lock", "1"), ("x", "1")]);
     let other = bench.tree(&[("lock", "1"), ("x", "2")]);
     let updated = bench.tree(&[("lock", "2"), ("x", "2")]);
@@ -243,6 +246,29 @@ fn setup_runs_when_its_inputs_changed() {
     step(&mut bench, Candidate, &base, true);
     let mut bench = bench.reopen();
     step(&mut bench, Incumbent, &updated, false);
+}
+
+#[test]
+fn without_inputs_a_setup_depends_on_all_files_and_always_on_its_surroundings() {
+    let mut bench = Bench::hasty(&["deps"]);
+    let mut inputs = SetupInputs::default();
+    let base = bench.tree(&[("x", "1")]);
+    let other = bench.tree(&[("x", "2")]);
+    let step = |bench: &mut Bench, inputs: &SetupInputs, role, tree: &TreeListing| {
+        bench.prepare(role, tree);
+        let needed = bench.arms.needs_setup(role, inputs).unwrap();
+        bench.arms.setup_done(role, inputs).unwrap();
+        bench.arms.after_run(role, &[]).unwrap();
+        needed
+    };
+    assert!(step(&mut bench, &inputs, Incumbent, &base));
+    assert!(!step(&mut bench, &inputs, Incumbent, &base));
+    assert!(step(&mut bench, &inputs, Candidate, &other));
+    assert!(!step(&mut bench, &inputs, Incumbent, &base));
+    inputs.surroundings = "another command".to_owned();
+    assert!(step(&mut bench, &inputs, Incumbent, &base));
+    inputs.files = Patterns::parse(&["lock"]).unwrap();
+    assert!(step(&mut bench, &inputs, Incumbent, &base));
 }
 
 #[test]

@@ -3,16 +3,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use loopwright_core::canonical::to_canonical;
+use loopwright_core::digest::Digest;
 use loopwright_core::experiment::{Experiment, HarnessStart};
 use loopwright_core::ids::RunId;
 use loopwright_core::metric::MetricName;
 use loopwright_core::spec::{ExperimentSpec, Pattern};
 use loopwright_core::turn::Run;
-use loopwright_git::arms::{ArmRules, Arms, ArmsError, Patterns};
+use loopwright_git::arms::{ArmRules, Arms, ArmsError, LinkFingerprint, Patterns, SetupInputs};
 use loopwright_git::{
     Handout, InPlace, ObjectStore, Oid, Owner, ProposerRepository, UserBranch, UserSettings,
 };
 use loopwright_record::{OpenMode, Store};
+use serde_json::json;
 
 use crate::commands::CommandRunner;
 use crate::driver::Watcher;
@@ -202,7 +205,10 @@ impl Session {
             protected: spec.protected(),
             judging,
             proposed: None,
-            setup_inputs: Patterns::parse(&texts(&spec.setup_inputs))?,
+            setup_inputs: SetupInputs {
+                files: Patterns::parse(&texts(&spec.setup_inputs))?,
+                surroundings: surroundings_of_setup(&spec, &self.request.workdir, &self.links)?,
+            },
             metrics: metrics_of(&spec),
             history: History::default(),
             notices: Notices::default(),
@@ -213,6 +219,27 @@ impl Session {
         workshop.metrics.dedup();
         Ok(workshop)
     }
+}
+
+/// A digest of what a setup depends on beside the tree.
+fn surroundings_of_setup(
+    spec: &ExperimentSpec,
+    workdir: &str,
+    links: &[LinkFingerprint],
+) -> Result<String, EngineError> {
+    let links = links
+        .iter()
+        .map(|link| (link.link.path.to_string(), &link.digest));
+    let all = json!({
+        "env": spec.env,
+        "env_policy": spec.env_policy.name(),
+        "links": links.collect::<Vec<_>>(),
+        "pass_env": spec.pass_env,
+        "setup": spec.setup,
+        "workdir": workdir,
+    });
+    let bytes = to_canonical(&all).map_err(|error| EngineError::refused(error.to_string()))?;
+    Ok(Digest::of_content(&bytes).to_string())
 }
 
 /// The tree whose protected files judge what this invocation measures: the segment's, or that of the

@@ -21,7 +21,7 @@ use loopwright_core::scrub::{self, Secrets};
 use loopwright_core::spec::{ExperimentSpec, PatternSet};
 use loopwright_core::usage::Usage;
 use loopwright_exec::Environment;
-use loopwright_git::arms::{Arms, InputLink, LinkFingerprint, Patterns};
+use loopwright_git::arms::{Arms, InputLink, LinkFingerprint, SetupInputs};
 use loopwright_git::{
     Change, CommitSpec, GitError, Handout, ObjectStore, Oid, Person, UserBranch, quoted,
 };
@@ -81,8 +81,8 @@ pub struct Workshop {
     pub judging: Oid,
     /// The tree that the last proposal of this process left in the proposer's checkout.
     pub proposed: Option<Oid>,
-    /// The patterns of what the setup depends on.
-    pub setup_inputs: Patterns,
+    /// What the setup depends on.
+    pub setup_inputs: SetupInputs,
     /// All metrics that are read.
     pub metrics: Vec<MetricName>,
     /// The newest trials, for briefs.

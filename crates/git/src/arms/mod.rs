@@ -75,6 +75,6 @@ mod turn;
 
 pub use error::ArmsError;
 pub use links::{ChangedLink, InputLink, LinkFingerprint};
-pub use patterns::Patterns;
+pub use patterns::{Patterns, SetupInputs};
 pub use plan::Submodules;
 pub use switch::{ArmRules, Arms, Prepared, Role, RunTrace};

@@ -21,6 +21,15 @@ enum Part {
     AnyDepth,
 }
 
+/// What a setup depends on: where any of it is other than it was, the setup runs again.
+#[derive(Debug, Clone, Default)]
+pub struct SetupInputs {
+    /// Files of the tree; without any, all of them.
+    pub files: Patterns,
+    /// Everything else (the command, its environment, what is linked in), by a digest.
+    pub surroundings: String,
+}
+
 impl Patterns {
     /// Reads patterns as they stand in a specification.
     pub fn parse<S: AsRef<str>>(patterns: &[S]) -> Result<Self, ArmsError> {

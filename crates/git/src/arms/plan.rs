@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::arms::error::ArmsError;
 use crate::arms::links::InputLink;
-use crate::arms::patterns::Patterns;
+use crate::arms::patterns::SetupInputs;
 use crate::error::GitError;
 use crate::types::{Mode, Oid, RepoPath, TreeListing};
 
@@ -216,10 +216,13 @@ impl Plan {
         self.find(path).is_some() || self.item_above(path).is_some() || self.has_directory(path)
     }
 
-    /// A digest of the items that `patterns` cover.
-    pub(crate) fn digest_of(&self, patterns: &Patterns) -> [u8; 32] {
+    /// A digest of what a setup depends on.
+    pub(crate) fn digest_of(&self, inputs: &SetupInputs) -> [u8; 32] {
         use sha2::{Digest as _, Sha256};
         let mut hash = Sha256::new();
+        hash.update(inputs.surroundings.as_bytes());
+        hash.update([0]);
+        let patterns = &inputs.files;
         for pattern in patterns.as_written() {
             hash.update(pattern.as_bytes());
             hash.update([0]);
@@ -228,7 +231,7 @@ impl Plan {
             let Some((mode, oid)) = item.content() else {
                 continue;
             };
-            if patterns.cover(&item.path) {
+            if patterns.is_empty() || patterns.cover(&item.path) {
                 hash.update([1]);
                 hash.update(item.path.as_bytes());
                 hash.update([0]);

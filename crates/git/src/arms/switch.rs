@@ -11,7 +11,7 @@ use crate::arms::error::ArmsError;
 use crate::arms::faults::{Faults, StopAt};
 use crate::arms::inherit::Pairs;
 use crate::arms::links::InputLink;
-use crate::arms::patterns::Patterns;
+use crate::arms::patterns::{Patterns, SetupInputs};
 use crate::arms::plan::{Plan, Plans, Submodules};
 use crate::arms::slot::Slot;
 use crate::arms::stage::{self, Stage};
@@ -217,10 +217,10 @@ impl Arms {
         self.slots[slot].discard_cache()
     }
 
-    /// True if the setup must run in the arm of `role`: it never did, or not with the content
-    /// its `inputs` have now. What a setup makes must lie in `cache` (or come by a link):
+    /// True if the setup must run in the arm of `role`: it never did, or not with what its
+    /// `inputs` are now. What a setup makes must lie in `cache` (or come by a link):
     /// everything else is gone with the next preparation.
-    pub fn needs_setup(&self, role: Role, inputs: &Patterns) -> Result<bool, ArmsError> {
+    pub fn needs_setup(&self, role: Role, inputs: &SetupInputs) -> Result<bool, ArmsError> {
         let slot = self.expect_active(role)?;
         let state = &self.slots[slot];
         Ok(state.plan.as_ref().map(|plan| plan.digest_of(inputs)) != state.setup)
@@ -228,7 +228,7 @@ impl Arms {
 
     /// The setup ran in the arm of `role`, and well. [`Self::after_run`] follows, as after
     /// every run, and then another [`Self::prepare`] before the measurement.
-    pub fn setup_done(&mut self, role: Role, inputs: &Patterns) -> Result<(), ArmsError> {
+    pub fn setup_done(&mut self, role: Role, inputs: &SetupInputs) -> Result<(), ArmsError> {
         let slot = self.expect_active(role)?;
         let state = &mut self.slots[slot];
         state.setup = state.plan.as_ref().map(|plan| plan.digest_of(inputs));

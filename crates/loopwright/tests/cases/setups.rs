@@ -65,3 +65,45 @@ fn a_setup_that_fails_is_shown_with_the_end_of_its_output() {
     assert!(shown.contains(", setup: exited with status 3"), "{shown}");
     assert!(shown.contains("| broken pipe dream"), "{shown}");
 }
+
+/// Each rule, with and without the user's checkout.
+const WAYS: [&[&str]; 4] = [
+    &["--rule", "keep"],
+    &["--rule", "threshold"],
+    &["--rule", "keep", "--in-place"],
+    &["--rule", "threshold", "--in-place"],
+];
+
+#[test]
+fn without_inputs_of_its_own_it_runs_after_every_change_of_the_tree() {
+    for way in WAYS {
+        let rig = Rig::with("echo \"m=$(cat built)\"\n", &[(".gitignore", "built\n")]);
+        let more = [way, &["--setup", "cp x built", "--cache", "built"]].concat();
+        for value in [9.0, 8.0, 12.0, 7.0] {
+            let trial = rig.trial(&format!("echo {value:.0} > x"), &more);
+            assert_eq!(trial["value"], value, "{way:?}: {trial}");
+        }
+    }
+}
+
+#[test]
+fn it_runs_again_when_its_command_or_environment_changed() {
+    for way in WAYS {
+        let rig = Rig::with(
+            "echo \"m=$(( $(cat x) + $(cat built) ))\"\n",
+            &[(".gitignore", "built\n"), ("dep", "1\n")],
+        );
+        let setups: [(&[&str], f64); 4] = [
+            (&["--setup", "cp dep built"], 10.0),
+            (&["--setup", "echo 100 > built"], 108.0),
+            (&["--setup", "echo $N > built", "--env", "N=50"], 57.0),
+            (&["--setup", "echo $N > built", "--env", "N=30"], 36.0),
+        ];
+        for (index, (setup, value)) in setups.into_iter().enumerate() {
+            let more = [way, setup, &["--setup-input", "dep", "--cache", "built"]].concat();
+            let trial = rig.trial(&format!("echo {} > x", 9 - index), &more);
+            assert_eq!(trial["outcome"], "kept", "{way:?} {setup:?}: {trial}");
+            assert_eq!(trial["value"], value, "{way:?} {setup:?}: {trial}");
+        }
+    }
+}
