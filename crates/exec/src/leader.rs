@@ -12,9 +12,10 @@
 //!     └──────────── stop at once, the engine's end ────────────────────────────┘
 //! ```
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -78,21 +79,20 @@ pub(crate) fn send(control: BorrowedFd<'_>, report: &Report) {
 }
 
 fn run(preparation: Preparation<'_>) -> Result<Option<Outcome>, String> {
+    let started = Instant::now();
+    let main = match spawn(&preparation, &preparation.request.argv)? {
+        Err(_) if !preparation.request.otherwise.is_empty() => {
+            spawn(&preparation, &preparation.request.otherwise)?
+        }
+        spawned => spawned,
+    };
     let Preparation {
         control,
         request,
         family,
         ..
     } = preparation;
-    let mut command = command(request, preparation.stdin)?;
-    if let Some((name, value)) = preparation.mark {
-        command.env(name, value);
-    }
-    if let Some(scope) = preparation.scope {
-        sys::enter_scope_before_exec(&mut command, scope);
-    }
-    let started = Instant::now();
-    let main = command.spawn().map_err(|error| why_not(request, &error))?;
+    let main = main.map_err(|error| why_not(request, &error))?;
     // Only now: the command would inherit the blocked SIGCHLD. If it has ended
     // already, the first look finds it.
     let child_ends = sys::child_signal_fd().map_err(|error| {
@@ -116,12 +116,31 @@ fn run(preparation: Preparation<'_>) -> Result<Option<Outcome>, String> {
     Ok(leader.lead())
 }
 
+/// Starts these words; the inner error is the system's.
+fn spawn(preparation: &Preparation<'_>, argv: &[OsString]) -> Result<io::Result<Child>, String> {
+    let copy = |descriptor: &Option<OwnedFd>| {
+        let copied = descriptor.as_ref().map(OwnedFd::try_clone).transpose();
+        copied.map_err(|error| format!("the supervisor can't copy a descriptor: {error}"))
+    };
+    let mut command = command(preparation.request, argv, copy(&preparation.stdin)?)?;
+    if let Some((name, value)) = &preparation.mark {
+        command.env(name, value);
+    }
+    if let Some(scope) = copy(&preparation.scope)? {
+        sys::enter_scope_before_exec(&mut command, scope);
+    }
+    Ok(command.spawn())
+}
+
 /// The command for the standard library, which starts it without copying this
 /// process where it can.
-fn command(request: &Request, stdin: Option<OwnedFd>) -> Result<Command, String> {
+fn command(
+    request: &Request,
+    argv: &[OsString],
+    stdin: Option<OwnedFd>,
+) -> Result<Command, String> {
     use std::os::unix::process::CommandExt;
-    let (program, arguments) = request
-        .argv
+    let (program, arguments) = argv
         .split_first()
         .ok_or("the command is empty: it names no program")?;
     let mut command = Command::new(program);

@@ -7,7 +7,8 @@
 //! environment and working directory.
 //!
 //! Whatever is not surely plain (an unknown program, a script without `#!`, a
-//! builtin) is left to the shell, so that its words and exit codes stay the same.
+//! builtin) is left to the shell, so that its words and exit codes stay the same;
+//! so is what the system then refuses to start (a script whose `#!` names nothing).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

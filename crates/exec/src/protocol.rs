@@ -50,6 +50,8 @@ pub(crate) const MAX_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) argv: Vec<OsString>,
+    /// What is started where the system refuses to start that; empty where nothing is.
+    pub(crate) otherwise: Vec<OsString>,
     pub(crate) cwd: PathBuf,
     pub(crate) env: Environment,
     pub(crate) time_limit: Option<Duration>,
@@ -109,6 +111,8 @@ impl Request {
         out.byte(VERSION);
         out.count(self.argv.len());
         self.argv.iter().for_each(|word| out.text(word));
+        out.count(self.otherwise.len());
+        self.otherwise.iter().for_each(|word| out.text(word));
         out.text(self.cwd.as_os_str());
         out.byte(u8::from(self.env.inherit));
         out.count(self.env.set.len());
@@ -137,6 +141,7 @@ impl Request {
             return None;
         }
         let argv = input.list(Reader::text)?;
+        let otherwise = input.list(Reader::text)?;
         let cwd = PathBuf::from(input.text()?);
         let inherit = input.byte()? != 0;
         let set = input.list(|input| Some((input.text()?, input.text()?)))?;
@@ -145,6 +150,7 @@ impl Request {
         let time_limit = input.duration()?;
         Some(Self {
             argv,
+            otherwise,
             cwd,
             env: Environment {
                 inherit,
@@ -384,6 +390,7 @@ mod tests {
     prop_compose! {
         fn any_request()(
             argv in prop::collection::vec(any_text(), 0..5),
+            otherwise in prop::collection::vec(any_text(), 0..5),
             cwd in any_text(),
             inherit in any::<bool>(),
             set in prop::collection::btree_map(any_text(), any_text(), 0..5),
@@ -395,6 +402,7 @@ mod tests {
         ) -> Request {
             Request {
                 argv,
+                otherwise,
                 cwd: cwd.into(),
                 env: Environment { inherit, set, remove },
                 time_limit,

@@ -235,10 +235,15 @@ pub fn hold(
 }
 
 fn request(command: &Command) -> Request {
-    let argv = match &command.program {
-        Program::Shell(line) => plain::words(line, &command.cwd, &command.env)
-            .unwrap_or_else(|| ["/bin/sh", "-c", line].map(OsString::from).to_vec()),
-        Program::Argv(words) => words.clone(),
+    let (argv, otherwise) = match &command.program {
+        Program::Shell(line) => {
+            let shell = ["/bin/sh", "-c", line].map(OsString::from).to_vec();
+            match plain::words(line, &command.cwd, &command.env) {
+                Some(words) => (words, shell),
+                None => (shell, Vec::new()),
+            }
+        }
+        Program::Argv(words) => (words.clone(), Vec::new()),
     };
     let mut env = command.env.clone();
     if matches!(command.program, Program::Shell(_)) {
@@ -249,6 +254,7 @@ fn request(command: &Command) -> Request {
     }
     Request {
         argv,
+        otherwise,
         cwd: command.cwd.clone(),
         env,
         time_limit: command.time_limit,

@@ -127,6 +127,19 @@ impl UserBranch {
         }
     }
 
+    /// Whether `tip` has `commit` in its history, in the user's repository.
+    pub fn holds(&self, tip: &Oid, commit: &Oid) -> Result<bool, GitError> {
+        let arguments = [
+            "merge-base",
+            "--is-ancestor",
+            &commit.to_hex(),
+            &tip.to_hex(),
+        ];
+        let output = self.git.output(arguments, b"")?;
+        // Anything else: one of them is not there.
+        Ok(output.status.success())
+    }
+
     fn has(&self, oid: &Oid) -> Result<bool, GitError> {
         let name = format!("{oid}^{{tree}}");
         let output = self.git.output(["cat-file", "-e", &name], b"")?;

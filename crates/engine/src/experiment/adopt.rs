@@ -14,7 +14,8 @@ use loopwright_core::scrub;
 use loopwright_core::turn::{Given, Run, Turn};
 use loopwright_exec::Supervisor;
 use loopwright_git::{
-    Adopted, InPlace, ObjectStore, UserBranch, UserCommands, adopt_branch, adopt_candidate,
+    Adopted, GitError, InPlace, ObjectStore, Obstacle, UserBranch, UserCommands, adopt_branch,
+    adopt_candidate,
 };
 use loopwright_record::{Holder, Lease, LeaseError, OpenMode, Store, Terms};
 use serde_json::{Value, json};
@@ -30,6 +31,7 @@ use super::assembly::in_place_notes;
 use super::claim::end_left_running;
 use super::environment::known_secrets;
 use super::fence::take_checkout;
+use super::loop_branch::{left_at, publish_over};
 use super::request::{KEYS, is_in_place};
 use super::user_git::{ADOPTING, Foreground};
 
@@ -187,15 +189,10 @@ impl Plan {
                         format!(
                             "loop {loop_name} works in place: what it keeps is on your branch already"
                         ),
-                        "adopt --trial N brings the change of one trial that was not kept",
+                        "loopwright adopt N brings the change of one trial that was not kept",
                     ));
                 }
-                if branch.current()?.is_none() {
-                    return Err(EngineError::refused(format!(
-                        "there is no branch {}",
-                        branch.short_name()
-                    )));
-                }
+                bring_up(project, store, run, &branch, name)?;
                 let message = format!("Adopt {}\n\nRun: {run}\n", branch.short_name());
                 Ok(Self::Branch { branch, message })
             }
@@ -246,6 +243,39 @@ impl Plan {
     }
 }
 
+/// Sees to it that the loop's branch holds what was kept on it: a move may have been missed, or undone.
+fn bring_up(
+    project: &Project,
+    store: &Store,
+    run: &RunId,
+    branch: &UserBranch,
+    name: &BranchName,
+) -> Result<(), EngineError> {
+    let state: Run<Experiment> = loopwright_record::load(store, run)?;
+    let Some(kept) = left_at(&state, name.as_str())? else {
+        let words = format!("nothing was kept on {} yet", branch.short_name());
+        return Err(EngineError::refused(words));
+    };
+    let mut objects = ObjectStore::open_or_create(&project.objects(), &project.user)?;
+    match publish_over(branch, &mut objects, &kept, Some(kept), |_, _| Ok(false))? {
+        Ok(_) => Ok(()),
+        // A keep that is not recorded yet, or somebody's work on top.
+        Err(GitError::Moved {
+            found: Some(found), ..
+        }) if branch.holds(&found, &kept)? => Ok(()),
+        Err(error) => Err(EngineError::refused_with(
+            format!(
+                "{} does not hold what was kept: {error}",
+                branch.short_name()
+            ),
+            format!(
+                "check out another branch, or rename it (git branch -m {} NAME), and adopt again; loopwright adopt N brings the change of one trial",
+                branch.short_name()
+            ),
+        )),
+    }
+}
+
 /// What came of it, for the record. Commits and trees made here are the user's, who may do away with
 /// them: they are not named as objects that our own store holds.
 fn result_of(adopted: &Adopted) -> Value {
@@ -257,18 +287,13 @@ fn result_of(adopted: &Adopted) -> Value {
         Adopted::Committed { commit } => {
             json!({"result": "committed", "commit_id": commit.to_hex()})
         }
-        Adopted::Rewritten {
-            commit,
-            expected,
-            tree,
-        } => json!({
-            "result": "rewritten",
-            "commit_id": commit.to_hex(),
-            "expected_tree_id": expected.to_hex(),
-            "tree_id": tree.to_hex(),
-        }),
         Adopted::NotAdopted(obstacle) => {
-            json!({"result": "not_adopted", "why": obstacle.to_string()})
+            let mut result = json!({"result": "not_adopted", "why": obstacle.to_string()});
+            if let Obstacle::Rewritten { expected, tree } = obstacle {
+                result["expected_tree_id"] = json!(expected.to_hex());
+                result["tree_id"] = json!(tree.to_hex());
+            }
+            result
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The loop's branch in the user's repository, and from where it is ours to move: from where the record
-//! says that it was left, and from a commit that an invocation made and did not live to record.
-//! Whatever else stands there is somebody's.
+//! says that it was left, from any commit that the new one stands on (nothing is lost by that, and a
+//! move that was missed once is made up for), and from a commit that an invocation made and did not
+//! live to record. One that is gone is made again. Whatever else stands there is somebody's.
 
 use std::ops::ControlFlow;
 
@@ -42,7 +43,6 @@ impl Session {
                 workdir: &self.request.workdir,
                 links: &self.links,
             },
-            commit,
         };
         let old = match replaced {
             Some(replaced) => left_at(&loopwright_record::load(&self.store, replaced)?, name)?,
@@ -70,7 +70,7 @@ impl Session {
 }
 
 /// Where the record says that a run left the branch.
-fn left_at(run: &Run<Experiment>, branch: &str) -> Result<Option<Oid>, EngineError> {
+pub(super) fn left_at(run: &Run<Experiment>, branch: &str) -> Result<Option<Oid>, EngineError> {
     let lines = run.state.iter().flat_map(|state| &state.lines);
     let mut lines = lines.filter(|(name, _)| name.as_str() == branch);
     let line = lines.next().map(|(_, line)| line.incumbent.commit.parse());
@@ -87,12 +87,13 @@ pub(super) fn publish_over(
     is_ours: impl FnOnce(&mut ObjectStore, &Oid) -> Result<bool, EngineError>,
 ) -> Result<Result<Published, GitError>, EngineError> {
     match branch.publish(objects, commit, old) {
+        Err(GitError::Moved { found: None, .. }) => Ok(branch.publish(objects, commit, None)),
         Err(
             moved @ GitError::Moved {
                 found: Some(found), ..
             },
         ) => {
-            if is_ours(objects, &found)? {
+            if stands_on(objects, *commit, &found)? || is_ours(objects, &found)? {
                 return Ok(branch.publish(objects, commit, Some(found)));
             }
             Ok(Err(moved))
@@ -101,14 +102,25 @@ pub(super) fn publish_over(
     }
 }
 
+/// Whether a branch that stands at `found` would only move forward to `commit`.
+fn stands_on(objects: &mut ObjectStore, commit: Oid, found: &Oid) -> Result<bool, EngineError> {
+    let mut current = commit;
+    while current != *found {
+        let parents = objects.read_commit(&current)?.parents;
+        match parents.first() {
+            Some(parent) if objects.has(parent)? => current = *parent,
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
 /// Where else than the record says a run may have left its branch.
 struct Unrecorded<'a> {
     store: &'a Store,
     run: &'a Run<Experiment>,
     branch: &'a BranchName,
     harness: Harness<'a>,
-    /// Where it is to stand now.
-    commit: Oid,
 }
 
 impl Unrecorded<'_> {
@@ -131,20 +143,7 @@ impl Unrecorded<'_> {
             return Ok(false);
         }
         // A line that begins, in a branch that the same loop left there under another harness.
-        Ok(self.stands_on(objects, found)? || self.was_kept(found)?)
-    }
-
-    /// Whether the branch would only move forward.
-    fn stands_on(&self, objects: &mut ObjectStore, found: &Oid) -> Result<bool, EngineError> {
-        let mut current = self.commit;
-        while current != *found {
-            let parents = objects.read_commit(&current)?.parents;
-            match parents.first() {
-                Some(parent) if objects.has(parent)? => current = *parent,
-                _ => return Ok(false),
-            }
-        }
-        Ok(true)
+        self.was_kept(found)
     }
 
     /// Whether it is a keep of this run.

@@ -55,25 +55,23 @@ pub(super) fn apply(
         message,
     };
     if let Some(obstacle) = staged(user)? {
-        if !stands_at(user, &wanted)? {
-            return Ok(Adopted::NotAdopted(obstacle));
-        }
-        // An adoption of the same was cut off before its commit.
-        return commit(user, &act, &paths, commands);
+        return Ok(Adopted::NotAdopted(obstacle));
     }
     // Only what is known to be clean may be put back later.
     if let Some(obstacle) = in_the_way(user, &head_tree, &paths)? {
         return Ok(Adopted::NotAdopted(obstacle));
     }
-    let to = wanted.to_hex();
-    let git = quiet(user.as_user());
-    let moved = git.output(["read-tree", "-m", "-u", &from, &to], b"")?;
-    if !moved.status.success() {
-        // Git checks everything before it writes anything; a full disk may still end it midway.
-        put_back(user, &from, &paths)?;
-        return Ok(Adopted::NotAdopted(obstacle(&words(&moved))));
-    }
-    commit(user, &act, &paths, commands)
+    undo::noted(user, &act, || {
+        let to = wanted.to_hex();
+        let git = quiet(user.as_user());
+        let moved = git.output(["read-tree", "-m", "-u", &from, &to], b"")?;
+        if !moved.status.success() {
+            // Git checks everything before it writes anything; a full disk may still end it midway.
+            put_back(user, &from, &paths)?;
+            return Ok(Adopted::NotAdopted(obstacle(&words(&moved))));
+        }
+        commit(user, &act, &paths, commands)
+    })
 }
 
 /// Commits what the index holds; if that fails, the checkout is brought back.
@@ -87,22 +85,13 @@ fn commit(
     let commit = writing(user).user_command(&["commit", "--quiet", "-F", "-"], message);
     let run = undo::run(user, act, commit, commands)?;
     if run.is_success() {
-        return outcome(user, *act.wanted);
+        return outcome(user, act);
     }
     let obstacle = obstacle_of(&run);
     if !is_cut_off(&run) {
         put_back(user, &tree_of(user, act.head)?.to_hex(), paths)?;
     }
     Ok(Adopted::NotAdopted(obstacle))
-}
-
-/// Whether index and checkout both hold exactly this tree.
-fn stands_at(user: &UserRepository, tree: &Oid) -> Result<bool, GitError> {
-    let git = quiet(user.as_user());
-    let written = git.output(["write-tree"], b"")?;
-    let edited = git.output(["diff", "--quiet", "--no-ext-diff"], b"")?;
-    let is_tree = Oid::from_hex(written.stdout.trim_ascii_end()) == Some(*tree);
-    Ok(written.status.success() && is_tree && edited.status.success())
 }
 
 pub(super) fn tree_of(user: &UserRepository, commit: &Oid) -> Result<Oid, GitError> {

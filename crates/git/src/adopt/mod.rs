@@ -3,7 +3,8 @@
 //!
 //! Conflicts are found before anything is touched. A hook that refuses, a signature that fails,
 //! a disk that is full: the checkout is put back as it was and the reason is handed on; the
-//! result itself stays in the store. A hook that rewrites content is noticed.
+//! result itself stays in the store. So is it where a hook made something else of it: that is not
+//! what was measured.
 
 mod apply;
 mod undo;
@@ -31,15 +32,6 @@ pub enum Adopted {
         /// The new commit.
         commit: Oid,
     },
-    /// A commit was made, but a hook of the user's changed its content.
-    Rewritten {
-        /// The new commit.
-        commit: Oid,
-        /// What its tree should have been.
-        expected: Oid,
-        /// What it is.
-        tree: Oid,
-    },
     /// Nothing was changed.
     NotAdopted(Obstacle),
 }
@@ -54,17 +46,33 @@ pub enum Obstacle {
     #[error("changes that are not committed are in the way: {0}")]
     Dirty(String),
     /// A hook said no.
-    #[error("a hook refused the commit: {0}")]
+    #[error("a hook refused the commit{}", after_colon(.0))]
     HookRefused(String),
     /// The commit could not be signed.
     #[error("the commit could not be signed: {0}")]
     SigningFailed(String),
+    /// A hook made something else of it, which nobody measured.
+    #[error("a hook changed what was to be committed: tree {expected} became {tree}")]
+    Rewritten {
+        /// What its tree should have been.
+        expected: Oid,
+        /// What it was.
+        tree: Oid,
+    },
     /// Somebody asked for its end.
     #[error("it was stopped")]
     Stopped,
     /// Anything else git said.
     #[error("git could not commit: {0}")]
     Failed(String),
+}
+
+/// What was said, where anything was.
+fn after_colon(said: &str) -> String {
+    match said.trim() {
+        "" => ", and said nothing".to_owned(),
+        said => format!(": {said}"),
+    }
 }
 
 fn shown(paths: &[RepoPath]) -> String {
@@ -80,6 +88,9 @@ pub fn adopt_branch(
     commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
     user.expect_no_trap()?;
+    if let Some(obstacle) = undo::recover(user)? {
+        return Ok(Adopted::NotAdopted(obstacle));
+    }
     refuse_unready(user)?;
     let Some(commit) = branch.current()? else {
         return Err(GitError::Moved {
@@ -106,7 +117,9 @@ pub fn adopt_branch(
             commit: Some(&commit),
             message,
         };
-        let run = undo::run(user, &act, git.user_command(&merge, b""), commands)?;
+        let run = undo::noted(user, &act, || {
+            undo::run(user, &act, git.user_command(&merge, b""), commands)
+        })?;
         return Ok(if run.is_success() {
             Adopted::FastForwarded { commit }
         } else {
@@ -135,15 +148,17 @@ pub fn adopt_branch(
         commit: None,
         message,
     };
-    let run = undo::run(user, &act, git.user_command(&arguments, b""), commands)?;
-    if run.is_success() {
-        return outcome(user, expected);
-    }
-    let obstacle = obstacle_of(&run);
-    if !undo::is_cut_off(&run) && user.git_dir.join("MERGE_HEAD").exists() {
-        quiet(user.as_user()).run(["merge", "--abort"])?;
-    }
-    Ok(Adopted::NotAdopted(obstacle))
+    undo::noted(user, &act, || {
+        let run = undo::run(user, &act, git.user_command(&arguments, b""), commands)?;
+        if run.is_success() {
+            return outcome(user, &act);
+        }
+        let obstacle = obstacle_of(&run);
+        if !undo::is_cut_off(&run) && user.git_dir.join("MERGE_HEAD").exists() {
+            quiet(user.as_user()).run(["merge", "--abort"])?;
+        }
+        Ok(Adopted::NotAdopted(obstacle))
+    })
 }
 
 /// Adopts one candidate, kept or not: what it changed in its base becomes one commit.
@@ -157,6 +172,9 @@ pub fn adopt_candidate(
     commands: &mut dyn UserCommands,
 ) -> Result<Adopted, GitError> {
     user.expect_no_trap()?;
+    if let Some(obstacle) = undo::recover(user)? {
+        return Ok(Adopted::NotAdopted(obstacle));
+    }
     refuse_unready(user)?;
     let facts = store.read_commit(candidate)?;
     let base = match facts.parents.first() {
@@ -247,22 +265,18 @@ fn merged_tree(
     }
 }
 
-/// Looks at the commit that was made: is it what was asked for?
-fn outcome(user: &UserRepository, expected: Oid) -> Result<Adopted, GitError> {
-    let git = user.hermetic();
+/// Looks at the commit that was made: is it what was asked for? If not, it is taken back.
+fn outcome(user: &UserRepository, act: &undo::Act<'_>) -> Result<Adopted, GitError> {
     let commit = current_head(user)?;
-    let tree = git
-        .resolve("HEAD^{tree}")?
-        .ok_or_else(|| GitError::unexpected("the commit made just now has no tree"))?;
-    Ok(if tree == expected {
-        Adopted::Committed { commit }
-    } else {
-        Adopted::Rewritten {
-            commit,
-            expected,
-            tree,
-        }
-    })
+    let tree = apply::tree_of(user, &commit)?;
+    if tree == *act.wanted {
+        return Ok(Adopted::Committed { commit });
+    }
+    undo::take_back_rewritten(user, act, &commit, &tree)?;
+    Ok(Adopted::NotAdopted(Obstacle::Rewritten {
+        expected: *act.wanted,
+        tree,
+    }))
 }
 
 /// Why a command of the user's did not commit.

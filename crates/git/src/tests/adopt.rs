@@ -200,12 +200,66 @@ fn c16_hooks_and_signing() {
     assert_eq!(scene.repository.fingerprint(), before);
 
     scene.hook("pre-commit", "echo 77 > x; git add x");
-    let adopted = scene.adopt(better);
-    let Adopted::Rewritten { expected, tree, .. } = adopted else {
-        panic!("{adopted:?}");
+    let before = scene.repository.fingerprint();
+    for script in [
+        "echo 77 > x; git add x",
+        "mkdir d; echo 1 > d/other; echo 2 > new; git add new d",
+    ] {
+        scene.hook("pre-commit", script);
+        let adopted = scene.adopt(better);
+        let Adopted::NotAdopted(Obstacle::Rewritten { expected, tree }) = adopted else {
+            panic!("{adopted:?}");
+        };
+        assert_ne!(expected, tree);
+        assert_eq!(scene.repository.fingerprint(), before);
+    }
+}
+
+/// The engine and its git are gone before the commit: nothing is put back.
+struct Killed;
+
+impl UserCommands for Killed {
+    fn run(&mut self, _command: UserCommand) -> Result<UserRun, GitError> {
+        panic!("killed");
+    }
+}
+
+#[test]
+fn what_a_killed_adoption_left_is_taken_back_by_the_next_one() {
+    let mut scene = Scene::new();
+    let kept = scene.keep(&[("x", "5\n"), ("new/file", "1\n")]);
+    let other = scene.candidate(scene.base, &[("y", "1\n")]);
+    let before = scene.standing();
+    let killed = |scene: &mut Scene| {
+        let work = std::panic::AssertUnwindSafe(|| {
+            adopt_candidate(&scene.user, &mut scene.store, &kept, "adopt\n", &mut Killed)
+        });
+        assert!(std::panic::catch_unwind(work).is_err());
+        assert_eq!(scene.read("x"), "5\n");
     };
-    assert_ne!(expected, tree);
-    assert_eq!(scene.read("x"), "77\n");
+    killed(&mut scene);
+    // Another result: the first one is not in its way.
+    let adopted = scene.adopt(other);
+    assert!(matches!(adopted, Adopted::Committed { .. }), "{adopted:?}");
+    assert!(!scene.repository.top.join("new").exists());
+    scene
+        .repository
+        .git(["reset", "--quiet", "--hard", &scene.base.to_hex()]);
+    assert_eq!(scene.standing(), before);
+    // What somebody edited meanwhile is theirs.
+    killed(&mut scene);
+    scene.repository.write("x", "mine\n");
+    let adopted = scene.adopt(other);
+    assert_eq!(
+        adopted,
+        Adopted::NotAdopted(Obstacle::Dirty("x".to_owned()))
+    );
+    assert_eq!(scene.read("x"), "mine\n");
+    // And what they committed.
+    scene.repository.commit_all("the user's");
+    let adopted = scene.adopt(other);
+    assert!(matches!(adopted, Adopted::Committed { .. }), "{adopted:?}");
+    assert_eq!(scene.read("x"), "mine\n");
 }
 
 #[test]

@@ -93,14 +93,6 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
                 short_commit(&commit)
             ))?;
         }
-        Adopted::Rewritten { commit, .. } => {
-            let commit = commit.to_hex();
-            output::line(&format!(
-                "{onto} has {source} now, as commit {}",
-                short_commit(&commit)
-            ))?;
-            talk("note: a commit hook of yours changed it; what was measured is not what is there");
-        }
         Adopted::NotAdopted(obstacle) => {
             let failure = not_adopted(&source, obstacle);
             // At a terminal, a git of ours may have had the signal, too, and died of it by itself.
@@ -124,6 +116,9 @@ fn not_adopted(source: &str, obstacle: &Obstacle) -> Failure {
     match obstacle {
         Obstacle::Conflict(_) => failure.hint(
             "nothing was changed; loopwright diff N | git apply --3way brings a trial by hand",
+        ),
+        Obstacle::Rewritten { .. } => failure.hint(
+            "nothing was changed: what the hook makes of it was not measured; to have it all the same, apply and commit it by hand: loopwright diff N | git apply --3way",
         ),
         Obstacle::Stopped => failure.hint("nothing was changed; adopt again when you like"),
         Obstacle::Dirty(_) => {

@@ -82,31 +82,31 @@ fn came(rig: &Rig) -> Value {
     act.body["arguments"].clone()
 }
 
+/// Nobody measured what the hook makes of it.
 #[test]
-fn at_an_adoption_a_rewritten_commit_is_told_with_both_trees() {
-    let rig = Rig::new();
-    assert_eq!(rig.trial("echo 5 > x", &[])["outcome"], "kept");
-    hook(&rig, "pre-commit", "echo 77 > x; git add x");
-    let done = rig.tool(&["adopt", "1"]).output().unwrap();
-    let words = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{words}");
-    assert!(
-        words.contains("a commit hook of yours changed it"),
-        "{words}"
-    );
-    assert_eq!(rig.git(&["show", "main:x"]), "77\n");
-    let came = came(&rig);
-    assert_eq!(came["result"], "rewritten", "{came}");
-    let tree = |of: &str| rig.git(&["rev-parse", &format!("{of}^{{tree}}")]);
-    assert_eq!(came["tree_id"], tree("main").trim(), "{came}");
-    assert_eq!(
-        came["expected_tree_id"],
-        tree("loopwright/default/main").trim(),
-        "{came}"
-    );
-    // The kept record names what was measured, and that is still there.
-    assert_eq!(rig.git(&["show", "loopwright/default/main:x"]), "5\n");
-    rig.loopwright(&["verify"]);
+fn at_an_adoption_a_rewritten_commit_is_taken_back_and_both_trees_are_recorded() {
+    for script in ["echo 77 > x; git add x", "echo 1 > new; git add new"] {
+        let rig = Rig::new();
+        assert_eq!(rig.trial("echo 5 > x", &[])["outcome"], "kept");
+        hook(&rig, "pre-commit", script);
+        let stands = || rig.git(&["rev-parse", "HEAD"]) + &rig.git(&["status", "--porcelain"]);
+        let before = stands();
+        let words = rig.refusal(2, &["adopt", "1"]);
+        assert!(
+            words.contains("a hook changed what was to be committed"),
+            "{words}"
+        );
+        assert_eq!(stands(), before);
+        let came = came(&rig);
+        assert_eq!(came["result"], "not_adopted", "{came}");
+        let kept = rig.git(&["rev-parse", "loopwright/default/main^{tree}"]);
+        assert_eq!(came["expected_tree_id"], kept.trim(), "{came}");
+        assert_ne!(came["tree_id"], came["expected_tree_id"], "{came}");
+        fs::remove_file(rig.repository().join(".git/hooks/pre-commit")).unwrap();
+        rig.loopwright(&["adopt", "1"]);
+        assert_eq!(rig.git(&["show", "main:x"]), "5\n");
+        rig.loopwright(&["verify"]);
+    }
 }
 
 #[test]

@@ -28,3 +28,30 @@ fn commands_that_cannot_be_started_count_against_no_trial() {
     rig.loopwright(&["verify"]);
     rig.loopwright(&["replay"]);
 }
+
+/// A script that the system won't start is what the trial made of it.
+#[test]
+fn a_measuring_script_that_cannot_be_started_is_a_failed_trial() {
+    for first in ["#!/bin/sh\\r", "#!/no/such/interpreter", "#!./bench.sh"] {
+        let rig = Rig::with("", &[("bench.sh", "#!/bin/sh\necho m=$(cat x)\n")]);
+        rig.shell("chmod +x bench.sh && git commit -qam executable");
+        let run = |propose: &str| {
+            let arguments = [
+                "run",
+                "--run",
+                "./bench.sh",
+                "--metric",
+                "m",
+                "--goal",
+                "min",
+            ];
+            let rest = ["--trials", "1", "--propose", propose];
+            words_of(&rig.try_loopwright(&[&arguments[..], &rest].concat()), 0);
+            rig.log().pop().unwrap()
+        };
+        let propose = format!("printf '{first}\\necho m=1\\n' > bench.sh");
+        let trial = run(&propose);
+        assert_eq!(trial["outcome"], "failed", "{first}: {trial}");
+        assert_eq!(run("echo 5 > x")["outcome"], "kept", "{first}");
+    }
+}

@@ -115,7 +115,8 @@ fn what_the_tree_has_where_the_result_belongs_is_a_failed_trial() {
         ("echo 1 > res", "res/m.txt", "a file at res"),
     ];
     for (propose, result_file, what) in table {
-        let rig = Rig::new();
+        let run = "mkdir -p \"$(dirname \"$LOOPWRIGHT_RESULT\")\"; echo \"m=$(cat x)\" > \"$LOOPWRIGHT_RESULT\"\n";
+        let rig = Rig::with(run, &[]);
         fs::create_dir(rig.path("docs")).unwrap();
         fs::write(rig.path("docs/m.txt"), "m=1\n").unwrap();
         let more = ["--result-file", result_file];

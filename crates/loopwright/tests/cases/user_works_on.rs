@@ -126,3 +126,46 @@ fn nothing_is_adopted_into_a_rebase_that_is_under_way() {
     rig.loopwright(&["adopt"]);
     assert_eq!(rig.git(&["show", "HEAD:x"]), "8\n");
 }
+
+/// A move of the loop's branch that was missed once is made up for by the next keep, and by `adopt`.
+#[test]
+fn a_branch_that_was_in_use_or_gone_is_brought_up() {
+    let branch = "loopwright/default/main";
+    let x_of = |rig: &Rig, name: &str| rig.git(&["show", &format!("{name}:x")]);
+    let rig = Rig::new();
+    rig.trial("echo 9 > x", &[]);
+    rig.git(&["checkout", "-q", branch]);
+    let trial = rig.trial("echo 8 > x", &[]);
+    let why = trial["why"].as_str().unwrap();
+    assert!(why.contains("the branch was not moved"), "{why}");
+    // What is in use is not moved under anybody, and nothing is said to be adopted that is not.
+    rig.git(&["checkout", "-q", "main"]);
+    rig.git(&["worktree", "add", "-q", "../beside", branch]);
+    let words = rig.refusal(2, &["adopt"]);
+    assert!(words.contains("does not hold what was kept"), "{words}");
+    rig.git(&["worktree", "remove", "../beside"]);
+    assert_eq!(x_of(&rig, branch), "9\n");
+    let trial = rig.trial("echo 7 > x", &[]);
+    let why = trial["why"].as_str().unwrap();
+    assert!(!why.contains("was not moved"), "{why}");
+    assert_eq!(x_of(&rig, branch), "7\n");
+    for undone in [
+        &["branch", "-q", "-D", branch][..],
+        &["branch", "-f", branch, "main"],
+    ] {
+        rig.git(undone);
+        rig.loopwright(&["adopt"]);
+        assert_eq!(
+            (x_of(&rig, "main"), x_of(&rig, branch)),
+            ("7\n".into(), "7\n".into())
+        );
+        rig.git(&["reset", "-q", "--hard", "main~2"]);
+    }
+    // A person's own commit there is not moved away from.
+    rig.git(&["branch", "-f", branch, "main"]);
+    rig.git(&["checkout", "-q", branch]);
+    rig.git(&["commit", "-q", "--allow-empty", "-m", "mine"]);
+    rig.git(&["checkout", "-q", "main"]);
+    let words = rig.refusal(2, &["adopt"]);
+    assert!(words.contains("does not hold what was kept"), "{words}");
+}
