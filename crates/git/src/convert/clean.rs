@@ -57,7 +57,7 @@ pub(crate) fn clean(
         else {
             continue;
         };
-        store.expect_durable(oid);
+        store.expect_durable(oid)?;
         changes.push(Change {
             before,
             after: Some((file.mode, oid)),

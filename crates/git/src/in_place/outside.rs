@@ -21,6 +21,7 @@ use super::saved::{path_from, to_hex};
 use crate::disk;
 use crate::error::GitError;
 use crate::git::split_nul;
+use crate::plain;
 use crate::types::TreeListing;
 use crate::user::{UserRepository, quiet};
 
@@ -77,7 +78,7 @@ impl Outside {
         mender: &mut Mender,
     ) -> Result<Self, GitError> {
         let mut outside = Self::default();
-        // UserSettings count one by one: most don't matter to a commit.
+        // Settings count one by one: most don't matter to a commit.
         let with_settings = outside.add_settings(user, mender)?;
         let places = Places::of(user, listing, mender)?;
         for path in places.singles {
@@ -124,7 +125,7 @@ impl Outside {
 
     fn load(state_dir: &Path) -> Result<Option<Self>, GitError> {
         let path = state_dir.join(FILE);
-        match fs::read(&path) {
+        match plain::read(&path) {
             // One that can't be made sense of says nothing of before.
             Ok(text) => Ok(serde_json::from_slice(&text).ok()),
             Err(error) if is_absent(&error) => Ok(None),

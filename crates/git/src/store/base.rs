@@ -73,7 +73,7 @@ impl ObjectStore {
         for line in listed.split(|byte| *byte == b'\n') {
             let end = line.iter().position(|byte| *byte == b' ');
             if let Some(oid) = Oid::from_hex(&line[..end.unwrap_or(line.len())]) {
-                self.expect_durable(oid);
+                self.expect_durable(oid)?;
             }
         }
         self.make_durable()?;

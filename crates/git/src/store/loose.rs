@@ -34,7 +34,7 @@ const IO_BYTES: usize = 16 * 1024;
 const DURABLE_KEPT: usize = 200_000;
 
 impl ObjectStore {
-    pub(super) fn loose_path(&self, oid: &Oid) -> PathBuf {
+    pub(crate) fn loose_path(&self, oid: &Oid) -> PathBuf {
         let hex = oid.to_hex();
         let mut path = self.dir.join("objects");
         path.push(&hex[..2]);
@@ -59,39 +59,42 @@ impl ObjectStore {
         Ok(oid)
     }
 
-    /// Writes a small object in one go and under its own name: nobody looks for it there before they
-    /// are told its id, and a stump is found out by whoever writes it next.
+    /// Writes a small object in one go. It gets its name when it is whole: whoever comes upon the
+    /// name, be it a git, believes that it is.
     fn write_small(&mut self, oid: &Oid, object: &[u8]) -> Result<(), GitError> {
-        let path = self.loose_path(oid);
-        let mut is_second = false;
-        loop {
-            let made = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o444)
-                .open(&path);
-            let failed = match made {
-                Ok(mut file) => match file.write_all(&stored(object)) {
-                    Ok(()) => break,
-                    Err(error) => {
-                        let _ = fs::remove_file(&path);
-                        error
-                    }
-                },
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !is_second => {
-                    if self.check_loose(oid) {
-                        break;
-                    }
-                    is_second = true;
-                    match fs::remove_file(&path) {
-                        Ok(()) => continue,
-                        Err(error) => error,
-                    }
-                }
-                Err(error) => error,
-            };
-            return Err(GitError::io("write", &path)(failed));
+        if self.is_stored(oid) {
+            return Ok(());
         }
+        let path = self.loose_path(oid);
+        let temporary = self.temporary_for(&path);
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o444)
+            .open(&temporary)
+            .and_then(|mut file| file.write_all(&stored(object)));
+        self.take_in(oid, &temporary, written)
+    }
+
+    fn temporary_for(&self, path: &Path) -> PathBuf {
+        let directory = path.parent().unwrap_or(&self.dir);
+        directory.join(format!("tmp_obj_{}", disk::unique()))
+    }
+
+    /// Gives an object its name, if it was `written`; else removes what there is of it.
+    fn take_in(
+        &mut self,
+        oid: &Oid,
+        temporary: &Path,
+        written: io::Result<()>,
+    ) -> Result<(), GitError> {
+        let path = self.loose_path(oid);
+        written
+            .and_then(|()| fs::rename(temporary, &path))
+            .map_err(|source| {
+                let _ = fs::remove_file(temporary);
+                GitError::io("write", &path)(source)
+            })?;
         self.pending.push(*oid);
         Ok(())
     }
@@ -142,30 +145,32 @@ impl ObjectStore {
     }
 
     fn write_stream(&mut self, oid: &Oid, source: &mut dyn Read) -> Result<(), GitError> {
-        let path = self.loose_path(oid);
-        let directory = path.parent().unwrap_or(&self.dir);
-        let temporary = directory.join(format!("tmp_obj_{}", disk::unique()));
+        let temporary = self.temporary_for(&self.loose_path(oid));
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
             .mode(0o444)
             .open(&temporary)
             .map_err(GitError::io("write", &temporary))?;
-        compress(&mut self.compressor, source, file)
-            .and_then(|()| fs::rename(&temporary, &path))
-            .map_err(|source| {
-                let _ = fs::remove_file(&temporary);
-                GitError::io("write", &path)(source)
-            })?;
-        self.pending.push(*oid);
-        Ok(())
+        let written = compress(&mut self.compressor, source, file);
+        self.take_in(oid, &temporary, written)
     }
 
-    /// Notes that git wrote this object, so that it is synced with ours.
-    pub(crate) fn expect_durable(&mut self, oid: Oid) {
-        if !self.durable.contains(&oid) && self.loose_path(&oid).exists() {
-            self.pending.push(oid);
+    /// Notes that git wrote this object, so that it is synced with ours. Git writes none whose name is
+    /// there already: the stump of a power loss is removed, so that the next attempt writes it.
+    pub(crate) fn expect_durable(&mut self, oid: Oid) -> Result<(), GitError> {
+        let path = self.loose_path(&oid);
+        if self.durable.contains(&oid) || !path.exists() {
+            return Ok(());
         }
+        if !self.check_loose(&oid) {
+            fs::remove_file(&path).map_err(GitError::io("remove", &path))?;
+            return Err(GitError::unexpected(format!(
+                "object {oid} was not whole; it is removed, so that it can be written again"
+            )));
+        }
+        self.pending.push(oid);
+        Ok(())
     }
 
     pub(super) fn sync_pending(&mut self) -> Result<usize, GitError> {

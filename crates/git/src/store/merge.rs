@@ -42,7 +42,7 @@ impl ObjectStore {
                 let mut written = Vec::new();
                 self.new_objects(Some(*new_base), tree, &mut written)?;
                 for oid in written {
-                    self.expect_durable(oid);
+                    self.expect_durable(oid)?;
                 }
                 Ok(tree)
             }

@@ -125,6 +125,26 @@ fn a_stump_left_by_a_power_loss_is_written_again() {
     assert_eq!(store.make_durable().unwrap(), 1);
 }
 
+/// Git writes no object whose name is there.
+#[test]
+fn a_stump_that_git_passed_over_is_not_believed() {
+    let repository = TestRepository::new();
+    let (user, mut store) = repository.store();
+    repository.write("new", "precious\n");
+    repository.commit_all("more");
+    let [commit, blob] = ["HEAD", "HEAD:new"]
+        .map(|name| repository.git(["rev-parse", name]).trim().parse().unwrap());
+    let blob: Oid = blob;
+    let path = store.loose_path(&blob);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, b"").unwrap();
+    let git = user.hermetic();
+    let refused = store.import_new(&git, &commit, &user.head).unwrap_err();
+    assert!(refused.to_string().contains("not whole"), "{refused}");
+    store.import_new(&git, &commit, &user.head).unwrap();
+    assert_eq!(store.read_blob(&blob).unwrap(), b"precious\n");
+}
+
 #[test]
 fn candidates_move_to_another_base_or_conflict() {
     let repository = TestRepository::new();
