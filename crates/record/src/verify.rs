@@ -57,6 +57,7 @@ pub fn verify(store: &Store, run: &RunId, checks: Checks<'_>) -> Result<Report, 
         counts: Counts::default(),
         findings: Vec::new(),
         skipped: Vec::new(),
+        not_proved: Vec::new(),
         claims: Claims::default(),
         ids: HashSet::new(),
         basis: None,
@@ -93,6 +94,8 @@ pub(crate) struct Verifier<'a> {
     pub(crate) counts: Counts,
     pub(crate) findings: Vec<Finding>,
     pub(crate) skipped: Vec<String>,
+    /// What the parts that were left out would have shown.
+    pub(crate) not_proved: Vec<String>,
     pub(crate) claims: Claims,
     /// The ids of the events seen, which later ones may name as parents.
     pub(crate) ids: HashSet<Digest>,
@@ -312,7 +315,7 @@ impl Verifier<'_> {
             counts: self.counts,
             findings: self.findings,
             skipped: self.skipped,
-            not_proved: not_proved(ended, &self.row.head),
+            not_proved: [not_proved(ended, &self.row.head), self.not_proved].concat(),
         }
     }
 }

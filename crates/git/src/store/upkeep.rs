@@ -177,6 +177,13 @@ fn directories(dir: &Path) -> impl Iterator<Item = PathBuf> {
 
 /// All that is not as it was made, as far as it can be told without reading objects.
 pub(super) fn faults(dir: &Path, format: ObjectFormat) -> Vec<Fault> {
+    if !dir.is_dir() {
+        return vec![Fault {
+            path: dir.to_owned(),
+            what: "it is gone, and all objects with it".to_owned(),
+            remedy: None,
+        }];
+    }
     let mut found = Vec::new();
     strangers_in(dir, false, &mut found);
     for path in directories(dir) {

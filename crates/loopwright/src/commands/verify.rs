@@ -19,6 +19,9 @@ use crate::place::Common;
 /// where anything is wrong.
 #[derive(Args, Debug)]
 pub struct Arguments {
+    /// Leave out the git objects: for a copy of a record that was made without them
+    #[arg(long)]
+    without_objects: bool,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -28,11 +31,8 @@ pub struct Arguments {
 pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
     let record = common.read()?;
     let (_, run) = common.choose_run(&record)?;
-    // A record without its objects can be verified too; the report says what was left out.
     let objects = objects_of(record.store.folder());
-    let objects = objects
-        .is_dir()
-        .then(|| ObjectStore::open_to_verify(&objects));
+    let objects = (!arguments.without_objects).then(|| ObjectStore::open_to_verify(&objects));
     let report = verify(&record.store, &run, objects)?;
     if arguments.json {
         output::json(&report)?;

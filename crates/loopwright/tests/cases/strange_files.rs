@@ -201,3 +201,21 @@ fn a_pipe_in_the_place_of_the_note_about_the_checkout_holds_nobody() {
     let (code, words) = said(&rig, &stopped);
     assert_eq!(code, Some(0), "{words}");
 }
+
+/// A record whose objects are gone is not sound; a copy made without them can be looked at alone.
+#[test]
+fn a_lost_object_store_is_damage_unless_it_is_left_out() {
+    let rig = Rig::new();
+    rig.trial("echo 5 > x", &[]);
+    fs::remove_dir_all(rig.repository().join(".git/loopwright/objects.git")).unwrap();
+    let done = rig.try_loopwright(&["verify"]);
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert_eq!(done.status.code(), Some(7), "{said}");
+    assert!(
+        said.contains("it is gone, and all objects with it"),
+        "{said}"
+    );
+    let said = rig.loopwright(&["verify", "--without-objects"]);
+    assert!(said.contains("they were left out"), "{said}");
+    assert!(said.contains("sound"), "{said}");
+}
