@@ -64,30 +64,37 @@ impl Session {
         Ok(())
     }
 
-    /// In place, the user's branch must stand where the loop left it: a commit of somebody else's
-    /// was never measured.
-    pub(super) fn check_in_place(&mut self, run: &Run<Experiment>) -> Result<(), EngineError> {
+    /// Whether the branch of a run in place is not where the loop left it. What stands there was never
+    /// measured: whoever starts the loop anew begins from there, and a resume refuses.
+    pub(super) fn is_moved_in_place(
+        &mut self,
+        run: &Run<Experiment>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<bool, EngineError> {
         let incumbent = run.state.as_ref().and_then(|state| state.incumbent());
         let (true, Some(incumbent)) = (self.request.spec.in_place, incumbent) else {
-            return Ok(());
+            return Ok(false);
         };
         let head = self.project.user.head.to_hex();
         if head == incumbent.commit || self.is_unsettled_keep(run)? {
-            return Ok(());
+            return Ok(false);
+        }
+        let (head, kept) = (short(&head), short(&incumbent.commit));
+        if self.request.fresh {
+            watcher.notice(&format!(
+                "the checked-out branch stands at {head}, where the loop did not leave it ({kept}): a new segment starts from there"
+            ));
+            return Ok(true);
         }
         Err(EngineError::Refused {
             what: format!(
-                "the checked-out branch stands at {}, and the loop's incumbent is {}; nothing was changed",
-                short(&head),
-                short(&incumbent.commit)
+                "the checked-out branch stands at {head}, and the loop's incumbent is {kept}; nothing was changed"
             ),
             hints: vec![
+                "to start from what is there, in a new segment: loopwright run".to_owned(),
                 format!(
-                    "to go on from the loop's: keep yours under a name (git branch NAME {}), then git reset --hard {}",
-                    short(&head),
-                    short(&incumbent.commit)
+                    "to go on from the loop's: keep yours under a name (git branch NAME {head}), then git reset --hard {kept}"
                 ),
-                "to start from what is there: a new loop, --loop NAME".to_owned(),
             ],
         })
     }

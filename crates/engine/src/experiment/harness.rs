@@ -30,6 +30,9 @@ pub struct Harness<'a> {
     pub workdir: &'a str,
     /// The linked inputs.
     pub links: &'a [LinkFingerprint],
+    /// In place, the commit that the segment begins from: a branch that its user has moved is another
+    /// beginning. None elsewhere.
+    pub since: Option<String>,
 }
 
 impl Harness<'_> {
@@ -46,12 +49,15 @@ impl Harness<'_> {
             .iter()
             .map(|link| [link.link.path.to_string(), link.digest.clone()])
             .collect();
-        let all = json!({
+        let mut all = json!({
             "files": files,
             "links": links,
             "settings": self.spec.harness_texts(),
             "workdir": self.workdir,
         });
+        if let Some(since) = &self.since {
+            all["since"] = json!(since);
+        }
         let bytes = to_canonical(&all).map_err(|error| EngineError::refused(error.to_string()))?;
         Ok(Digest::of(HARNESS_DOMAIN, &bytes))
     }

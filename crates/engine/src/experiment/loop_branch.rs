@@ -42,6 +42,7 @@ impl Session {
                 spec,
                 workdir: &self.request.workdir,
                 links: &self.links,
+                since: None,
             },
         };
         let old = match replaced {

@@ -214,9 +214,9 @@ impl Session {
         self.mend_chain(&run, watcher)?;
         let first = self.recorded_first(&run, watcher)?;
         let then = self.said_of_unknown(&run)?;
-        self.check_in_place(&run)?;
+        let moved = self.is_moved_in_place(&run, watcher)?;
         self.say_left_out(&run, watcher)?;
-        let harness = self.harness_start(&run)?;
+        let harness = self.harness_start(&run, moved)?;
         let caps = self.caps(&run_id, harness.clone())?;
         let branch = self.loop_branch(&harness, &run, claim.replaced.as_ref())?;
         let epoch = tenure.epoch();
@@ -311,26 +311,38 @@ impl Session {
             .collect())
     }
 
-    fn harness_start(&mut self, run: &Run<Experiment>) -> Result<HarnessStart, EngineError> {
-        let harness = Harness {
+    /// The harness as it is now. Where the user has `moved` the branch of a run in place, everything
+    /// begins anew from there.
+    fn harness_start(
+        &mut self,
+        run: &Run<Experiment>,
+        moved: bool,
+    ) -> Result<HarnessStart, EngineError> {
+        let head = self.project.user.head;
+        let state = run.state.as_ref().filter(|_| !moved);
+        let segment = state.and_then(|state| state.segment.as_ref());
+        let since = segment.map_or_else(|| head.to_hex(), |segment| segment.commit.clone());
+        let mut harness = Harness {
             spec: &self.request.spec,
             workdir: &self.request.workdir,
             links: &self.links,
+            since: self.request.spec.in_place.then_some(since),
         };
-        let head = self.project.user.head;
         let source = self.request.fresh.then_some(head);
-        let next = match &run.state {
-            Some(state) => harness.next(
-                &mut self.objects,
-                state,
-                &self.branch,
-                source,
-                &self.identity,
-            )?,
-            None => None,
-        };
-        if let Some(start) = next {
-            return Ok(start);
+        if let Some(state) = state {
+            let mut next = |harness: &Harness<'_>| {
+                let (objects, branch) = (&mut self.objects, &self.branch);
+                harness.next(objects, state, branch, source, &self.identity)
+            };
+            if let Some(start) = next(&harness)? {
+                let goes_on = segment.is_some_and(|segment| segment.harness == start.digest);
+                if goes_on || harness.since.is_none() {
+                    return Ok(start);
+                }
+                // A segment that begins now, for whatever reason, begins from there.
+                harness.since = Some(start.commit.clone());
+                return Ok(next(&harness)?.unwrap_or(start));
+            }
         }
         self.objects.import_base(&self.project.user, &head)?;
         harness.first(&mut self.objects, head)

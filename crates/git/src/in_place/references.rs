@@ -3,8 +3,9 @@
 //! A repository has one set of references for all its work trees and all its users, so that a
 //! reference that moved while a proposal ran may be anybody's work. What is put back is what can
 //! only have been done in this checkout, which is the proposal's while it runs: HEAD, the branch
-//! that was checked out, and branches that HEAD was seen on. Everything else is left as it is and
-//! named, except that a branch or tag that is gone is made again, which loses nobody anything.
+//! that was checked out, and branches that HEAD was seen on; and replacements of objects, because git
+//! would obey them. Everything else is left as it is and named, except that a branch or tag that is
+//! gone is made again, which loses nobody anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -79,9 +80,11 @@ impl References {
             let is_ours = name == self.head;
             let is_free = elsewhere.as_ref().is_some_and(|all| !all.contains(name));
             let may_go = trail.shows(&moved) || self.is_in_the_way(&moved);
-            let may_move = is_ours || (is_free && may_go);
+            let may_move = is_ours || (is_free && may_go) || is_replacement(name);
             let words = if may_move || moved.now.is_none() {
-                let kept = moved.now.map(&mut *keep).transpose()?;
+                // What stands in for an object is no commit of anybody's work.
+                let to_keep = moved.now.filter(|_| !is_replacement(name));
+                let kept = to_keep.map(&mut *keep).transpose()?;
                 put_back(user, &moved, is_ours, &kept.unwrap_or_default())?
             } else {
                 left_alone(&moved)
@@ -105,6 +108,11 @@ impl References {
 /// What only others move: what was fetched, and what loops have kept.
 fn is_never_ours(name: &str) -> bool {
     name.starts_with("refs/remotes/") || name.starts_with(PREFIX)
+}
+
+/// What makes git read one object in place of another (git-replace).
+fn is_replacement(name: &str) -> bool {
+    name.starts_with("refs/replace/")
 }
 
 fn put_back(

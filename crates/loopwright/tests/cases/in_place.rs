@@ -333,3 +333,76 @@ fn there_is_nothing_to_adopt() {
     let status = rig.loopwright(&["status"]);
     assert!(!status.contains("loopwright/default/main"), "{status}");
 }
+
+/// The user goes on working between invocations: the loop begins anew from there, in a new segment, if
+/// somebody starts it; a resume does not.
+#[test]
+fn a_branch_that_its_user_moved_is_a_new_beginning() {
+    let rig = Rig::with("sh eval.sh\n", &[("eval.sh", "echo m=$(cat x)\n")]);
+    let more = ["--in-place", "--protect", "eval.sh"];
+    let segments = |rig: &Rig| -> Vec<u64> {
+        let log = rig.log();
+        log.iter()
+            .map(|row| row["segment"].as_u64().unwrap())
+            .collect()
+    };
+    assert_eq!(rig.trial("echo 5 > x", &more)["outcome"], "kept");
+    assert_eq!(rig.trial("echo 4 > x", &more)["outcome"], "kept");
+    rig.write("eval.sh", "echo m=$(( $(cat x) + 100 ))\n");
+    rig.commit_all("another evaluation");
+    let words = rig.refusal(2, &["resume", "--trials", "1"]);
+    assert!(words.contains("loopwright run"), "{words}");
+    let arguments = run_arguments("echo 3 > x", &more);
+    let done = rig.try_loopwright(&[&arguments[..], &["--trials", "1"]].concat());
+    let words = words_of(&done, 0);
+    assert!(words.contains("a new segment starts from there"), "{words}");
+    let log = rig.log();
+    assert_eq!(log.last().unwrap()["value"], 103.0);
+    assert_eq!(log.last().unwrap()["against"], 104.0);
+    assert_eq!(segments(&rig), [1, 1, 1, 2, 2]);
+    // It goes on from there, also with other settings, each of which begins one segment.
+    rig.trial("echo 2 > x", &more);
+    assert_eq!(segments(&rig), [1, 1, 1, 2, 2, 2]);
+    let other = [&more[..], &["--env", "A=1"]].concat();
+    rig.trial("echo 1 > x", &other);
+    rig.trial("echo 0 > x", &other);
+    assert_eq!(segments(&rig), [1, 1, 1, 2, 2, 2, 3, 3, 3]);
+    rig.loopwright(&["verify"]);
+    rig.loopwright(&["replay"]);
+}
+
+/// What a hook refused and the user brought to the branch afterwards.
+#[test]
+fn a_trial_that_was_adopted_afterwards_is_the_next_beginning() {
+    let rig = Rig::new();
+    let hook = rig.repository().join(".git/hooks/pre-commit");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\nexit 1\n").unwrap();
+    rig.shell("chmod +x .git/hooks/pre-commit");
+    let trial = rig.trial("echo 5 > x", &["--in-place"]);
+    assert_ne!(trial["outcome"], "kept", "{trial}");
+    let why = trial["why"].as_str().unwrap();
+    assert!(
+        why.contains("a hook refused the commit, and said nothing"),
+        "{why}"
+    );
+    fs::remove_file(&hook).unwrap();
+    rig.loopwright(&["adopt", "1"]);
+    let trial = rig.trial("echo 4 > x", &["--in-place"]);
+    assert_eq!(
+        (&trial["outcome"], &trial["against"]),
+        (&"kept".into(), &5.0.into())
+    );
+}
+
+/// Git would read one object in place of another.
+#[test]
+fn a_replacement_of_an_object_is_taken_away() {
+    let rig = Rig::new();
+    let propose = "echo 5 > x; evil=$(echo echo m=1 | git hash-object -w --stdin);
+        git replace $(git rev-parse HEAD:run.sh) $evil";
+    assert_eq!(rig.trial(propose, &["--in-place"])["outcome"], "kept");
+    assert_eq!(rig.git(&["for-each-ref", "refs/replace"]), "");
+    rig.git(&["checkout", "-q", "HEAD", "--", "run.sh"]);
+    assert!(rig.git(&["show", "HEAD:run.sh"]).contains("cat x"));
+}
