@@ -67,7 +67,7 @@ pub(super) fn apply(
         let moved = git.output(["read-tree", "-m", "-u", &from, &to], b"")?;
         if !moved.status.success() {
             // Git checks everything before it writes anything; a full disk may still end it midway.
-            put_back(user, &from, &paths)?;
+            put_back(user, &head_tree, &paths, &[&wanted])?;
             return Ok(Adopted::NotAdopted(obstacle(&words(&moved))));
         }
         commit(user, &act, &paths, commands)
@@ -89,7 +89,7 @@ fn commit(
     }
     let obstacle = obstacle_of(&run);
     if !is_cut_off(&run) {
-        put_back(user, &tree_of(user, act.head)?.to_hex(), paths)?;
+        put_back(user, &tree_of(user, act.head)?, paths, &[act.wanted])?;
     }
     Ok(Adopted::NotAdopted(obstacle))
 }
@@ -189,13 +189,17 @@ pub(super) fn differing(
     Ok(split_nul(&output).map(RepoPath::new).collect())
 }
 
-/// Brings index and checkout back to HEAD at exactly these paths, which were clean before.
+/// Brings index and checkout back to HEAD at exactly these paths, which were clean before and hold now
+/// what one of the trees `ours` has. What somebody has edited since stays as it is.
 pub(super) fn put_back(
     user: &UserRepository,
-    head_tree: &str,
+    head_tree: &Oid,
     paths: &[RepoPath],
+    ours: &[&Oid],
 ) -> Result<(), GitError> {
     let git = quiet(user.as_user());
+    let trees = [&[head_tree], ours].concat();
+    let edited = undo::edited(user, paths, &trees)?;
     let mut listed = Vec::new();
     for path in paths {
         listed.extend_from_slice(path.as_bytes());
@@ -213,8 +217,8 @@ pub(super) fn put_back(
         return Err(failure(reset, &output));
     }
     let mut held = Vec::new();
-    let in_head = names_in(user, head_tree)?;
-    for path in paths {
+    let in_head = names_in(user, &head_tree.to_hex())?;
+    for path in paths.iter().filter(|path| !edited.contains(path)) {
         if in_head.contains(path.as_bytes()) {
             held.extend_from_slice(path.as_bytes());
             held.push(0);

@@ -6,8 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +14,11 @@ use super::{Obstacle, current_head};
 use crate::disk;
 use crate::error::GitError;
 use crate::git::split_nul;
+use crate::in_place::locks;
 use crate::plain;
 use crate::types::{Oid, RepoPath};
 use crate::user::{UserRepository, quiet};
 use crate::user_commands::{UserCommand, UserCommands, UserEnd, UserRun};
-
-/// How long a lock may be that of a git of the user's, who works on. Whoever left ours is gone.
-const LOCK_PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 2000 });
-
-/// How long between two looks.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// What was to be done in one go.
 pub(super) struct Act<'a> {
@@ -119,7 +112,18 @@ pub(super) fn recover(user: &UserRepository) -> Result<Option<Obstacle>, GitErro
 /// The paths of an act that hold neither what they held before nor what they were to hold.
 fn edited_since(user: &UserRepository, act: &Act<'_>) -> Result<Vec<RepoPath>, GitError> {
     let head_tree = tree_of(user, act.head)?;
-    let other_than = |tree: &Oid| -> Result<BTreeSet<RepoPath>, GitError> {
+    let paths = differing(user, &head_tree, act.wanted)?;
+    edited(user, &paths, &[&head_tree, act.wanted])
+}
+
+/// Which of these paths hold what none of the trees has: somebody has edited them meanwhile.
+pub(super) fn edited(
+    user: &UserRepository,
+    paths: &[RepoPath],
+    trees: &[&Oid],
+) -> Result<Vec<RepoPath>, GitError> {
+    let mut edited = paths.to_vec();
+    for tree in trees {
         let arguments = [
             "diff",
             "--name-only",
@@ -129,12 +133,10 @@ fn edited_since(user: &UserRepository, act: &Act<'_>) -> Result<Vec<RepoPath>, G
             &tree.to_hex(),
         ];
         let names = quiet(user.as_user()).run(arguments)?;
-        Ok(split_nul(&names).map(RepoPath::new).collect())
-    };
-    let (before, after) = (other_than(&head_tree)?, other_than(act.wanted)?);
-    let mut paths = differing(user, &head_tree, act.wanted)?;
-    paths.retain(|path| before.contains(path) && after.contains(path));
-    Ok(paths)
+        let others: BTreeSet<RepoPath> = split_nul(&names).map(RepoPath::new).collect();
+        edited.retain(|path| others.contains(path));
+    }
+    Ok(edited)
 }
 
 /// Takes back a commit of the act that a hook made another one of.
@@ -151,7 +153,7 @@ pub(super) fn take_back_rewritten(
         paths.extend(differing(user, &head_tree, after)?);
     }
     let paths: Vec<RepoPath> = paths.into_iter().collect();
-    put_back(user, &head_tree.to_hex(), &paths)
+    put_back(user, &head_tree, &paths, &[act.wanted, tree])
 }
 
 fn move_head_back(user: &UserRepository, act: &Act<'_>, found: &Oid) -> Result<(), GitError> {
@@ -202,7 +204,7 @@ fn take_back(user: &UserRepository, act: &Act<'_>) -> Result<(), GitError> {
     }
     let head_tree = tree_of(user, act.head)?;
     let paths = differing(user, &head_tree, act.wanted)?;
-    put_back(user, &head_tree.to_hex(), &paths)
+    put_back(user, &head_tree, &paths, &[act.wanted])
 }
 
 /// Whether it is the commit of the act.
@@ -229,18 +231,5 @@ fn remove_locks(user: &UserRepository) -> Result<(), GitError> {
     if let Some(branch) = &user.branch {
         locks.push(user.common_dir.join(format!("refs/heads/{branch}.lock")));
     }
-    let until = Instant::now() + LOCK_PATIENCE;
-    let is_there = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
-    while locks.iter().any(is_there) && Instant::now() < until {
-        std::thread::sleep(PAUSE);
-    }
-    for path in locks {
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(GitError::io("remove", &path)(error));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+    locks::clear_ended(user, &locks)
 }

@@ -18,6 +18,9 @@ use crate::user::UserRepository;
 /// How long a git at work is waited for; in tests of this crate, which hold locks on purpose, shorter.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 10_000 });
 
+/// The folder in a git directory that our store is in, where nobody says otherwise.
+const OUR_FOLDER: &str = "loopwright";
+
 /// Commands of git that run for long and lock nothing.
 const HARMLESS: [&[u8]; 5] = [
     b"cat-file",
@@ -25,6 +28,17 @@ const HARMLESS: [&[u8]; 5] = [
     b"check-ignore",
     b"credential-cache--daemon",
     b"fsmonitor--daemon",
+];
+
+/// Git's own options that take the next word.
+const VALUED: [&[u8]; 7] = [
+    b"-c",
+    b"-C",
+    b"--git-dir",
+    b"--work-tree",
+    b"--namespace",
+    b"--config-env",
+    b"--attr-source",
 ];
 
 /// How long between two looks.
@@ -91,6 +105,38 @@ fn clear_one(
     Ok(())
 }
 
+/// Removes locks of a git of ours that was ended, at these paths; waits for those that may be a living
+/// one's, and refuses if they stay.
+pub(crate) fn clear_ended(user: &UserRepository, paths: &[PathBuf]) -> Result<(), GitError> {
+    let store = user.common_dir.join(OUR_FOLDER);
+    let workplace = Workplace {
+        folders: vec![
+            real(&user.top),
+            user.git_dir.clone(),
+            user.common_dir.clone(),
+        ],
+        store: &store,
+    };
+    let deadline = Instant::now() + PATIENCE;
+    for path in paths {
+        while fs::symlink_metadata(path).is_ok() {
+            if !workplace.may_be_held(path) {
+                match fs::remove_file(path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(GitError::io("remove", path)(error));
+                    }
+                    _ => break,
+                }
+            }
+            if Instant::now() > deadline {
+                return Err(Refusal::Locked(path.clone()).into());
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+    Ok(())
+}
+
 /// Where a git has to be at work to hold a lock.
 struct Workplace<'a> {
     folders: Vec<PathBuf>,
@@ -136,8 +182,20 @@ fn is_git(process: &Path) -> bool {
         return false;
     }
     let words = fs::read(process.join("cmdline")).unwrap_or_default();
-    let mut words = words.split(|byte| *byte == 0);
-    !words.any(|word| HARMLESS.contains(&word))
+    !command_of(&words).is_some_and(|word| HARMLESS.contains(&word))
+}
+
+/// The first word of git's command line that is neither an option nor the value of one.
+fn command_of(line: &[u8]) -> Option<&[u8]> {
+    let mut words = line.split(|byte| *byte == 0).skip(1);
+    while let Some(word) = words.next() {
+        if VALUED.contains(&word) {
+            words.next();
+        } else if !word.starts_with(b"-") {
+            return Some(word);
+        }
+    }
+    None
 }
 
 fn has_open(process: &Path, lock: &Path) -> bool {

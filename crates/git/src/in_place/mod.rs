@@ -14,7 +14,7 @@
 mod checkout;
 mod commit;
 mod guard;
-mod locks;
+pub(crate) mod locks;
 mod mender;
 mod modes;
 mod outside;

@@ -144,6 +144,13 @@ impl ObjectStore {
         false
     }
 
+    /// Whether it is there as a loose object, and no stump.
+    pub(super) fn is_whole(&self, oid: &Oid) -> bool {
+        self.durable.contains(oid)
+            || self.pending.contains(oid)
+            || (self.loose_path(oid).exists() && self.check_loose(oid))
+    }
+
     fn write_stream(&mut self, oid: &Oid, source: &mut dyn Read) -> Result<(), GitError> {
         let temporary = self.temporary_for(&self.loose_path(oid));
         let file = OpenOptions::new()

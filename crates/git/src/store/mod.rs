@@ -154,7 +154,7 @@ impl ObjectStore {
 
     /// True if the store itself has the object.
     pub fn has(&mut self, oid: &Oid) -> Result<bool, GitError> {
-        Ok(self.loose_path(oid).exists() || self.reader.read(oid)?.is_some())
+        Ok(self.is_whole(oid) || self.reader.read(oid)?.is_some())
     }
 
     /// Everything that differs between two trees, in the order of paths.

@@ -177,7 +177,7 @@ fn c16_hooks_and_signing() {
     scene.repository.git(["rm", "-q", "--cached", "scratch"]);
     let before = scene.repository.fingerprint();
 
-    scene.hook("pre-commit", "echo no thanks >&2; echo broken > x; exit 1");
+    scene.hook("pre-commit", "echo no thanks >&2; exit 1");
     let adopted = scene.adopt(better);
     let refused = Adopted::NotAdopted(Obstacle::HookRefused("no thanks".to_owned()));
     assert_eq!(adopted, refused);
@@ -213,6 +213,51 @@ fn c16_hooks_and_signing() {
         assert_ne!(expected, tree);
         assert_eq!(scene.repository.fingerprint(), before);
     }
+}
+
+/// A hook may take long, and its user goes on working.
+#[test]
+fn what_was_edited_while_a_hook_ran_is_left() {
+    let mut scene = Scene::new();
+    let kept = scene.keep(&[("x", "5\n"), ("new", "1\n"), ("other", "1\n")]);
+    for end in ["exit 1", "echo 77 > other; git add other"] {
+        scene.hook(
+            "pre-commit",
+            &format!("echo mine >> x; echo mine >> new; {end}"),
+        );
+        let adopted = scene.adopt(kept);
+        assert!(matches!(adopted, Adopted::NotAdopted(_)), "{adopted:?}");
+        assert_eq!(scene.read("x"), "5\nmine\n");
+        assert_eq!(scene.read("new"), "1\nmine\n");
+        assert!(!scene.repository.top.join("other").exists());
+        let status = scene
+            .repository
+            .git(["status", "--porcelain", "--", "x", "new"]);
+        assert_eq!(status, " M x\n?? new");
+        scene.repository.git(["checkout", "--quiet", "--", "x"]);
+        fs::remove_file(scene.repository.top.join("new")).unwrap();
+    }
+}
+
+/// A git of the user's that holds the index goes on; what is left undone is done by the next adoption.
+#[test]
+fn the_lock_of_a_living_git_is_not_taken_away() {
+    let mut scene = Scene::new();
+    let kept = scene.keep(&[("x", "5\n")]);
+    let lock = scene.repository.top.join(".git/index.lock");
+    let held = fs::File::create(&lock).unwrap();
+    let error = adopt_candidate(
+        &scene.user,
+        &mut scene.store,
+        &kept,
+        "adopt\n",
+        &mut Unsupervised,
+    );
+    assert!(lock.exists(), "{error:?}");
+    drop(held);
+    fs::remove_file(&lock).unwrap();
+    let adopted = scene.adopt(kept);
+    assert!(matches!(adopted, Adopted::Committed { .. }), "{adopted:?}");
 }
 
 /// The engine and its git are gone before the commit: nothing is put back.
