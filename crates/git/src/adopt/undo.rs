@@ -174,8 +174,13 @@ pub(super) fn run(
     let done = commands.run(command);
     let is_whole = matches!(&done, Ok(run) if !is_cut_off(run));
     if !is_whole {
-        take_back(user, act)?;
-        forget(user)?;
+        let taken_back = take_back(user, act).and_then(|()| forget(user));
+        return match (done, taken_back) {
+            (done, Ok(())) => done,
+            // Why it was cut off is not lost by what came of it.
+            (Err(first), Err(second)) => Err(GitError::unexpected(format!("{first}; {second}"))),
+            (Ok(_), Err(error)) => Err(error),
+        };
     }
     done
 }

@@ -96,9 +96,12 @@ impl Modes {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Git,
+    Logs,
     Objects,
     Store,
     ObjectsOfStore,
+    /// What was moved aside is as it was found, and no part of anything.
+    Aside,
 }
 
 impl Part {
@@ -107,7 +110,9 @@ impl Part {
         match (self, name) {
             (Self::Git, _) if is_store => Self::Store,
             (Self::Git, b"objects") => Self::Objects,
-            (Self::Store, b"objects") => Self::ObjectsOfStore,
+            (Self::Git, b"logs") => Self::Logs,
+            (Self::Store, b"objects" | b"blobs") => Self::ObjectsOfStore,
+            (Self::Git, b"loopwright-aside") | (Self::Store, b"aside") => Self::Aside,
             (part, _) => part,
         }
     }
@@ -164,6 +169,9 @@ impl Opening<'_> {
             let below = path.join(OsStr::from_bytes(&name));
             if kind == FileType::Directory && depth < DEEPEST {
                 let part = part.of(&name, below == self.store);
+                if part == Part::Aside {
+                    continue;
+                }
                 let opened = self.directory(handle.as_fd(), OsStr::from_bytes(&name), &below);
                 match opened {
                     Ok(Some(handle)) => self.walk(&handle, &below, part, depth + 1)?,
@@ -195,11 +203,9 @@ impl Opening<'_> {
             Err(Errno::NOENT) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let is_log = path.components().any(|it| it.as_os_str() == "logs");
         let known = self.known.get(path).copied();
         let needed = match part {
-            Part::Git if is_log => WRITTEN,
-            Part::Store => WRITTEN,
+            Part::Logs | Part::Store => WRITTEN,
             _ => READ | known.unwrap_or(0) & WRITTEN,
         };
         let mode = stat.st_mode & 0o7777;

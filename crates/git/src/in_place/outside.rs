@@ -25,7 +25,7 @@ use crate::plain;
 use crate::types::TreeListing;
 use crate::user::{UserRepository, quiet};
 
-/// UserSettings that neither run anything during a commit nor change what is committed.
+/// Settings that neither run anything during a commit nor change what is committed.
 const HARMLESS: &[&str] = &[
     "advice.",
     "alias.",

@@ -68,7 +68,8 @@ impl From<Fault> for GitError {
 /// Makes the store where there is none, and whatever of it is damaged and can be made anew. Gives the
 /// damaged files.
 pub(super) fn bring_up(dir: &Path, format: ObjectFormat) -> Result<Vec<PathBuf>, GitError> {
-    if !dir.join(MARK).is_file() {
+    // One that was made and has lost its mark is damaged, not new.
+    if !dir.join(MARK).is_file() && !dir.join("objects/pack").is_dir() {
         create(dir, format)?;
         return Ok(Vec::new());
     }
@@ -319,8 +320,9 @@ fn write_bases(dir: &Path, bases: &BTreeSet<Oid>) -> Result<(), GitError> {
 fn bases_in_packs(dir: &Path, format: ObjectFormat) -> Result<BTreeSet<Oid>, GitError> {
     let packs = dir.join("objects/pack");
     let mut names = Vec::new();
-    for entry in fs::read_dir(&packs).into_iter().flatten().flatten() {
-        let path = entry.path();
+    // Packs that can't be looked at are not none.
+    for entry in fs::read_dir(&packs).map_err(GitError::io("read", &packs))? {
+        let path = entry.map_err(GitError::io("read", &packs))?.path();
         if path.extension().is_some_and(|extension| extension == "idx") {
             names.extend(names_in(&path, format)?);
         }
