@@ -267,6 +267,13 @@ fn refused_metric(measured: &Measured, settings: &Settings) -> Option<Conclusion
     Some(end(outcome, format!("{metric}: {refusal}")))
 }
 
+/// How a trial ends because of a number that its judge can make nothing of.
+pub(super) fn not_judged(metric: &MetricName, value: Real, judge: &Judge) -> Option<Conclusion> {
+    let objection = judge.objection(value)?;
+    let why = format!("{metric}: {} {objection}", value.short());
+    Some(end(Outcome::NotFinite, why))
+}
+
 fn ended_badly(subject: &str, ended: &Ended) -> Option<Conclusion> {
     let outcome = match ended {
         Ended::Exited(0) => return None,

@@ -112,8 +112,9 @@ fn settle_measurement(state: &mut State, arm: Arm, measured: &Measured) {
     };
     let stands_for_trial = arm == Arm::Candidate || trial.origin == Origin::Baseline;
     let repeat = stands_for_trial && !trial.values.is_empty();
-    let failure = conclude::after_measurement(measured, &state.settings, repeat);
     let value = measured.readings.value(state.settings.metric.as_str());
+    let failure = conclude::after_measurement(measured, &state.settings, repeat)
+        .or_else(|| conclude::not_judged(&state.settings.metric, value?, trial.judge.as_ref()?));
     let usable = value.filter(|_| failure.is_none());
     let taken = books::taken(trial, arm, usable);
     let conclusion = failure.and_then(|failure| blame(state, arm, failure));

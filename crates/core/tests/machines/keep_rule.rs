@@ -215,6 +215,18 @@ scenarios! {
         bench
     }
 
+    fn what_an_open_case_can_make_nothing_of_ends_its_trial_whatever_the_settings_say() {
+        let mut bench = judged(json!({"ratio": true}), json!({}));
+        bench.propose("a").interrupt();
+        bench.specification["rule"] = json!({"name": "threshold", "min_delta": "0", "confirm": false});
+        bench.begin(|_| {}).measure(-1.0);
+        decided(&bench, &json!({
+            "outcome": "not_finite",
+            "why": "m: -1 is not above zero, and `ratio` judges proportions",
+        }));
+        bench
+    }
+
     fn a_baseline_that_has_no_proportion_ends_the_invocation() {
         let rule = keep_rule(json!({"ratio": true}));
         let mut bench = Bench::new(specification_with(json!({"rule": rule})));

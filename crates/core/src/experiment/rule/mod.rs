@@ -128,6 +128,15 @@ impl Judge {
         }
     }
 
+    /// Why it can't judge a reading, in words that follow its number; none where it can. The settings may
+    /// be others than those it was opened with.
+    pub fn objection(&self, value: Real) -> Option<String> {
+        match self {
+            Self::Threshold(_) => None,
+            Self::Keep(case) => case.scale().judged(value).err().map(|why| why.to_string()),
+        }
+    }
+
     /// The value that stands for the candidate so far, if the rule has one.
     pub fn value(&self) -> Option<Real> {
         match (self, self.want()) {

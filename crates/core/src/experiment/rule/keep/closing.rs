@@ -100,7 +100,6 @@ impl Closing {
         let Some(side) = self.want() else {
             return;
         };
-        self.failures = 0;
         let Some(half) = self.half.take() else {
             self.half = Some(reading);
             return;
@@ -112,10 +111,11 @@ impl Closing {
         self.start_sum += start;
         self.finish_sum += finish;
         self.pairs += 1;
+        self.failures = 0;
     }
 
-    /// A run of the tree that was wanted failed: its pair is begun anew, and a second failure in a
-    /// row is the end of it.
+    /// A run of the tree that was wanted failed: its pair is begun anew, and a second failure before a
+    /// pair is closed is the end of it.
     pub fn fail(&mut self) {
         self.half = None;
         self.failures = self.failures.saturating_add(1);
@@ -280,6 +280,26 @@ mod tests {
             "{}",
             claim.words()
         );
+    }
+
+    #[test]
+    fn a_tree_that_fails_every_time_ends_it() {
+        // Whichever of the two it is, and whether it runs first or second in a pair.
+        for broken in [Side::Start, Side::Finish] {
+            let mut closing = Closing::open(&rule(false), Goal::Minimize, 6).unwrap();
+            let mut runs = 0;
+            while let Some(side) = closing.want() {
+                runs += 1;
+                assert!(runs < 100, "it never ends");
+                if side == broken {
+                    closing.fail();
+                } else {
+                    closing.feed(10.0);
+                }
+            }
+            assert!(closing.is_given_up());
+            assert!(runs <= 4, "{runs}");
+        }
     }
 
     #[test]
