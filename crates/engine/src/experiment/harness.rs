@@ -30,9 +30,9 @@ pub struct Harness<'a> {
     pub workdir: &'a str,
     /// The linked inputs.
     pub links: &'a [LinkFingerprint],
-    /// In place, the commit that the segment begins from: a branch that its user has moved is another
-    /// beginning. None elsewhere.
-    pub since: Option<String>,
+    /// In place, where a segment begins because its user had moved the branch, and that segment's number:
+    /// it is another beginning whatever the files are.
+    pub moved: Option<(String, u64)>,
 }
 
 impl Harness<'_> {
@@ -55,8 +55,8 @@ impl Harness<'_> {
             "settings": self.spec.harness_texts(),
             "workdir": self.workdir,
         });
-        if let Some(since) = &self.since {
-            all["since"] = json!(since);
+        if let Some(moved) = &self.moved {
+            all["moved"] = json!(moved);
         }
         let bytes = to_canonical(&all).map_err(|error| EngineError::refused(error.to_string()))?;
         Ok(Digest::of(HARNESS_DOMAIN, &bytes))

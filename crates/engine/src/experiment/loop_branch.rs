@@ -42,7 +42,7 @@ impl Session {
                 spec,
                 workdir: &self.request.workdir,
                 links: &self.links,
-                since: None,
+                moved: None,
             },
         };
         let old = match replaced {

@@ -319,31 +319,39 @@ impl Session {
         moved: bool,
     ) -> Result<HarnessStart, EngineError> {
         let head = self.project.user.head;
-        let state = run.state.as_ref().filter(|_| !moved);
-        let segment = state.and_then(|state| state.segment.as_ref());
-        let since = segment.map_or_else(|| head.to_hex(), |segment| segment.commit.clone());
         let mut harness = Harness {
             spec: &self.request.spec,
             workdir: &self.request.workdir,
             links: &self.links,
-            since: self.request.spec.in_place.then_some(since),
+            moved: None,
         };
-        let source = self.request.fresh.then_some(head);
-        if let Some(state) = state {
+        let segment = run.state.as_ref().and_then(|state| state.segment.as_ref());
+        if let (Some(state), false) = (&run.state, moved) {
+            let source = self.request.fresh.then_some(head);
             let mut next = |harness: &Harness<'_>| {
                 let (objects, branch) = (&mut self.objects, &self.branch);
                 harness.next(objects, state, branch, source, &self.identity)
             };
-            if let Some(start) = next(&harness)? {
-                let goes_on = segment.is_some_and(|segment| segment.harness == start.digest);
-                if goes_on || harness.since.is_none() {
-                    return Ok(start);
-                }
-                // A segment that begins now, for whatever reason, begins from there.
-                harness.since = Some(start.commit.clone());
-                return Ok(next(&harness)?.unwrap_or(start));
+            let start = next(&harness)?;
+            // A segment that began where the user had moved the branch goes on as such.
+            harness.moved = segment
+                .filter(|_| self.request.spec.in_place)
+                .map(|segment| (segment.commit.clone(), segment.number));
+            if harness.moved.is_some()
+                && let Some(as_moved) = next(&harness)?
+                && segment.is_some_and(|segment| segment.harness == as_moved.digest)
+            {
+                return Ok(as_moved);
+            }
+            harness.moved = None;
+            if let Some(start) = start {
+                return Ok(start);
             }
         }
+        let number = segment.map(|segment| segment.number + 1);
+        harness.moved = number
+            .filter(|_| moved)
+            .map(|number| (head.to_hex(), number));
         self.objects.import_base(&self.project.user, &head)?;
         harness.first(&mut self.objects, head)
     }
