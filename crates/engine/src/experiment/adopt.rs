@@ -60,8 +60,9 @@ pub struct Adoption {
     pub onto: String,
     /// What came of it.
     pub adopted: Adopted,
-    /// Whether it is in the run's record; not where the run is being driven.
-    pub recorded: bool,
+    /// Whether it is in the run's record; in words, why it isn't: the run is being driven, or the store
+    /// failed.
+    pub recorded: Result<(), String>,
 }
 
 /// How adopting is done.
@@ -132,25 +133,38 @@ pub fn adopt(
     let adopted = plan.perform(project, &mut commands);
     // It says better why git was not run.
     let adopted = adopted.map_err(|error| commands.fault.take().unwrap_or(error));
-    let recorded = lease.is_some();
-    if let Some(lease) = lease {
-        let came = match &adopted {
-            Ok(adopted) => result_of(adopted),
-            Err(error) => json!({"result": "failed", "why": error.to_string()}),
-        };
-        record(&mut store, &run, lease.epoch(), ACT_ADOPTED, came)?;
-        lease.release(&store)?;
-    }
+    let recorded = match lease {
+        Some(lease) => said(&mut store, &run, lease, &adopted),
+        None => Err("the loop is being driven".to_owned()),
+    };
     drop(checkout);
     let source = plan.source().to_owned();
+    // What is done in the user's repository is done, whatever the record says of it.
+    let adopted = adopted?;
     store.close()?;
     Ok(Adoption {
         run,
         source,
         onto,
-        adopted: adopted?,
+        adopted,
         recorded,
     })
+}
+
+/// Records what came of it and gives the run up; in words, why it could not.
+fn said(
+    store: &mut Store,
+    run: &RunId,
+    lease: Lease,
+    adopted: &Result<Adopted, EngineError>,
+) -> Result<(), String> {
+    let came = match adopted {
+        Ok(adopted) => result_of(adopted),
+        Err(error) => json!({"result": "failed", "why": error.to_string()}),
+    };
+    let recorded = record(store, run, lease.epoch(), ACT_ADOPTED, came);
+    recorded.map_err(|error| error.to_string())?;
+    lease.release(store).map_err(|error| error.to_string())
 }
 
 /// The user's own git, hooks included, is not run where a proposal left its settings behind.

@@ -65,9 +65,11 @@ pub fn check_commands(
     workdir: &str,
     listing: &TreeListing,
 ) -> Result<(), EngineError> {
+    // In place, who proposes works in the very checkout that has it.
+    let propose = spec.propose.as_ref().filter(|_| !spec.in_place);
     let commands = [
         ("run", Some(&spec.run)),
-        ("propose", spec.propose.as_ref()),
+        ("propose", propose),
         ("setup", spec.setup.as_ref()),
     ];
     let mut hints = Vec::new();

@@ -3,7 +3,7 @@
 
 use loopwright_core::ending::Reason;
 use loopwright_core::experiment::state::Origin;
-use loopwright_core::experiment::{Caps, Decided, Mode, kind};
+use loopwright_core::experiment::{Caps, Decided, Experiment, Mode, kind};
 use loopwright_core::ids::RunId;
 use loopwright_core::kernel::{self, EndedBy, InvocationBegun, InvocationEnded};
 use loopwright_core::machine::Ending;
@@ -20,6 +20,8 @@ pub struct Unfinished {
     pub purpose: Purpose,
     /// How many of its trials are left; none where it had no limit.
     pub trials_left: Option<u64>,
+    /// Whether start and finish are still to be measured against each other.
+    pub is_closing: bool,
     /// How it ended, where it came to an end of its own.
     pub ended: Option<Ending>,
 }
@@ -32,7 +34,7 @@ impl Unfinished {
             return None;
         }
         match self.purpose {
-            Purpose::Run => (self.trials_left == Some(0)).then_some(ending),
+            Purpose::Run => (self.trials_left == Some(0) && !self.is_closing).then_some(ending),
             Purpose::Baseline => (ending.known() == Some(Reason::Finished)).then_some(ending),
             Purpose::Retry(_) => None,
         }
@@ -78,9 +80,14 @@ pub fn unfinished(store: &Store, run: &RunId) -> Result<Option<Unfinished>, Engi
             (Purpose::Run, left)
         }
     };
+    let state = loopwright_record::load::<Experiment>(store, run)?.state;
+    let line = state
+        .as_ref()
+        .and_then(|state| state.lines.get(&caps.branch));
     Ok(Some(Unfinished {
         purpose,
         trials_left,
+        is_closing: line.is_some_and(|line| line.closing.is_some()),
         ended,
     }))
 }

@@ -102,8 +102,11 @@ pub fn run(common: &Common, arguments: &Arguments) -> Result<Exit, Failure> {
             });
         }
     }
-    if !adoption.recorded {
-        talk("note: the loop is being driven, so its record doesn't say that this was adopted");
+    if let Err(why) = &adoption.recorded {
+        talk(&format!(
+            "note: the record doesn't say that this was adopted: {}",
+            one_line(why)
+        ));
     }
     Ok(Exit::Finished)
 }

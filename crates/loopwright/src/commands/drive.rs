@@ -106,7 +106,9 @@ impl Drive<'_> {
         let (best, open) = before(self.project, &name);
         live.best(best.unwrap_or_default());
         let mut progress = Progress::new(output, &live, &metric, open);
-        let is_baseline = self.purpose == Purpose::Baseline;
+        let baseline = (self.purpose == Purpose::Baseline).then(|| Baseline {
+            proposes: self.spec.propose.is_some(),
+        });
         let request = Request {
             spec: self.spec,
             fresh: self.fresh,
@@ -121,7 +123,7 @@ impl Drive<'_> {
         drop(live);
         let report = driven?;
         let exit = Exit::of_ending(&report.ending, caught.signal());
-        say_end(self.project, &name, &report, &self.loop_words, is_baseline);
+        say_end(self.project, &name, &report, &self.loop_words, baseline);
         Ok(exit)
     }
 }
@@ -141,6 +143,13 @@ fn before(project: &Project, name: &LoopName) -> (Option<String>, Option<TrialRo
     };
     // Where there is no record yet, or a damaged one, whoever drives it will say so.
     look().unwrap_or_default()
+}
+
+/// What a baseline was measured for.
+#[derive(Clone, Copy)]
+struct Baseline {
+    /// Whether the settings say who proposes.
+    proposes: bool,
 }
 
 /// The record as it stands after the invocation.
@@ -178,7 +187,7 @@ fn say_end(
     name: &LoopName,
     report: &SessionReport,
     loop_words: &str,
-    is_baseline: bool,
+    baseline: Option<Baseline>,
 ) {
     // What was driven is recorded; a record that can't be read back now says so elsewhere.
     let after = aftermath(project, report, name);
@@ -197,7 +206,7 @@ fn say_end(
     if let Some(question) = report.waiting.as_ref().filter(|_| !is_said) {
         talk(&format!("it waits for you: {}", one_line(question)));
     }
-    let next = after.and_then(|after| next_command(&report.ending, &after, is_baseline));
+    let next = after.and_then(|after| next_command(&report.ending, &after, baseline));
     if let Some((command, why)) = next {
         talk(&format!("next: loopwright {command}{loop_words}"));
         if !why.is_empty() {
@@ -221,12 +230,13 @@ fn raise(over: &OverBudget) -> Option<String> {
 fn next_command(
     ending: &Ending,
     after: &Aftermath,
-    is_baseline: bool,
+    baseline: Option<Baseline>,
 ) -> Option<(String, &'static str)> {
     let status = &after.status;
     let trials: u64 = status.counts.values().sum();
     let show = || {
-        let trial = after.last_trial?;
+        // One that failed to be measured again is open still.
+        let trial = status.open_trial.or(after.last_trial)?;
         Some((format!("show {trial}"), "says what was printed"))
     };
     let next = |command: &str, why| Some((command.to_owned(), why));
@@ -249,8 +259,13 @@ fn next_command(
             "does it again; with --unknown fail it counts as failed",
         ),
         Reason::Finished | Reason::TargetReached | Reason::WallClock | Reason::Idle => {
-            if is_baseline {
-                next("run", "")
+            if let Some(baseline) = baseline {
+                if baseline.proposes {
+                    next("run", "")
+                } else {
+                    let why = "with the settings given here; loopwright init writes a file to keep them in";
+                    next("run --propose CMD --trials N", why)
+                }
             } else if !status.is_baseline && status.incumbent.is_some() && !status.in_place {
                 let why = "brings what was kept to the branch you have checked out";
                 let is_main = status.branch == BranchName::main().as_str();

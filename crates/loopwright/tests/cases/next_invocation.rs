@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::rig::Rig;
+use crate::rig::{Rig, run_arguments, words_of};
 
 /// The arms' directories of the one run.
 fn arms(rig: &Rig) -> PathBuf {
@@ -55,4 +55,31 @@ fn the_next_invocation_believes_both_arms() {
     let trial = rig.log().pop().unwrap();
     assert_eq!(trial["value"], 13.0, "{trial}");
     rig.loopwright(&["verify"]);
+}
+
+#[test]
+fn what_is_said_to_be_next_after_a_baseline_can_be_typed() {
+    let rig = Rig::new();
+    let settings = ["--run", "sh run.sh", "--metric", "m", "--goal", "min"];
+    let done = rig.try_loopwright(&[&["baseline"], &settings[..]].concat());
+    let words = words_of(&done, 0);
+    assert!(
+        words.contains("next: loopwright run --propose CMD --trials N"),
+        "{words}"
+    );
+    let run = ["run", "--propose", "echo 5 > x", "--trials", "1"];
+    words_of(&rig.try_loopwright(&[&run[..], &settings].concat()), 0);
+}
+
+/// In place, who proposes works where the file is.
+#[test]
+fn in_place_a_proposer_may_be_a_file_that_git_ignores() {
+    let rig = Rig::with(
+        "",
+        &[(".gitignore", "prop.sh\n"), ("run.sh", "echo m=$(cat x)\n")],
+    );
+    rig.write("prop.sh", "echo 5 > x\n");
+    let words = rig.refusal(2, &run_arguments("sh prop.sh", &["--trials", "1"]));
+    assert!(words.contains("prop.sh"), "{words}");
+    assert_eq!(rig.trial("sh prop.sh", &["--in-place"])["outcome"], "kept");
 }

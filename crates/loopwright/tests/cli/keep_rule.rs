@@ -135,3 +135,52 @@ fn confirm_means_the_threshold_rule_and_is_said() {
     );
     let _ = outcome.success();
 }
+
+/// What the wall clock cut off is not done: a resume measures what is left of it, and nothing else.
+#[test]
+fn a_closing_check_that_was_cut_off_is_carried_on_by_a_resume() {
+    let rig = rig();
+    let held = "case \"$(sed -n 1p \"$LET/table\")\" in hold*) while [ ! -e \"$LET/go\" ]; do sleep 0.05; done;; esac\n";
+    rig.write(
+        "bench.sh",
+        &format!(
+            "{held}{}",
+            BENCH.replace("sed -n 1p", "sed -n '1s/^hold //;1p'")
+        ),
+    );
+    rig.commit_all();
+    let table = rig.root().join("let/table");
+    let text = std::fs::read_to_string(&table).unwrap();
+    let text = text.replace("m=10\nm=6\n", "m=11\nm=10\nhold m=6\n");
+    assert!(text.contains("hold"), "{text}");
+    std::fs::write(&table, text).unwrap();
+    let outcome = rig.run(&["run", "--trials", "7", "--closing", "0"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    let outcome = rig.run(&["run", "--trials", "1", "--wall-clock", "5s"]);
+    assert!(
+        outcome
+            .stderr
+            .contains("not measured against each other yet"),
+        "{}",
+        outcome.stderr
+    );
+    std::fs::write(rig.root().join("let/go"), "").unwrap();
+    let outcome = rig.run(&["resume", "--wall-clock", "1h"]);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("start against finish"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(
+        std::fs::read_to_string(&table).unwrap(),
+        "",
+        "all of it was measured"
+    );
+    let outcome = rig.run(&["resume"]);
+    assert!(
+        outcome.stderr.contains("nothing is left to do"),
+        "{}",
+        outcome.stderr
+    );
+}
