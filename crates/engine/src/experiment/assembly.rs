@@ -80,7 +80,7 @@ impl Session {
             return Ok(false);
         }
         let (head, kept) = (short(&head), short(&incumbent.commit));
-        if self.request.fresh {
+        if self.request.fresh && !self.was_interrupted {
             watcher.notice(&format!(
                 "the checked-out branch stands at {head}, where the loop did not leave it ({kept}): a new segment starts from there"
             ));
