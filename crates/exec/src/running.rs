@@ -238,7 +238,7 @@ fn request(command: &Command) -> Request {
     let (argv, otherwise) = match &command.program {
         Program::Shell(line) => {
             let shell = ["/bin/sh", "-c", line].map(OsString::from).to_vec();
-            match plain::words(line, &command.cwd, &command.env) {
+            match plain::words(line) {
                 Some(words) => (words, shell),
                 None => (shell, Vec::new()),
             }

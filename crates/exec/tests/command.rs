@@ -455,28 +455,35 @@ fn a_line_without_a_shell_finds_itself_as_with_one() {
 #[test]
 fn a_line_whose_program_cannot_be_started_ends_as_under_a_shell() {
     let folder = tempfile::tempdir().unwrap();
-    let contents: [(&str, &[u8]); 3] = [
+    let contents: [(&str, &[u8]); 4] = [
+        ("bare", b"exit $#"),
         ("crlf", b"#!/bin/sh\r\necho m=1\r\n"),
         ("gone", b"#!/no/such/interpreter\necho m=1\n"),
         ("itself", b"#!./itself\n"),
     ];
-    for (name, content) in contents {
-        let path = folder.path().join(name);
-        std::fs::write(&path, content).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ends_alike = |plain: &str, shell: &str| {
         for isolation in ISOLATIONS {
             let end = |line: &str| {
                 let mut command = shell_in(line, isolation);
                 command.cwd = folder.path().to_owned();
                 run(command).ending
             };
-            // A quote makes it a line for a shell from the start.
-            let (plain, shell) = (end(&format!("./{name} x")), end(&format!("./{name} 'x'")));
-            assert_eq!(plain, shell, "{name} {isolation:?}");
+            let found = end(plain);
+            assert_eq!(found, end(shell), "{plain} {isolation:?}");
             assert!(
-                matches!(plain, Ending::Exited(code) if code > 0),
-                "{name}: {plain:?}"
+                matches!(found, Ending::Exited(code) if code > 0),
+                "{plain}: {found:?}"
             );
         }
+    };
+    // A quote makes it a line for a shell from the start.
+    ends_alike("no-such-program-anywhere x", "no-such-program-anywhere 'x'");
+    ends_alike("/etc/passwd x", "/etc/passwd 'x'");
+    ends_alike("/etc x", "/etc 'x'");
+    for (name, content) in contents {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        ends_alike(&format!("./{name} x"), &format!("./{name} 'x'"));
     }
 }

@@ -25,6 +25,8 @@ pub struct Handout {
     name: String,
     /// The files made here, open for writing.
     files: BTreeMap<String, File>,
+    /// Whether they hold anything.
+    is_out: bool,
 }
 
 impl Handout {
@@ -34,6 +36,7 @@ impl Handout {
             parent: parent.to_path_buf(),
             name: name.to_owned(),
             files: BTreeMap::new(),
+            is_out: true,
         }
     }
 
@@ -44,6 +47,7 @@ impl Handout {
 
     /// Puts exactly these files there, each a plain name and its content.
     pub fn lay_out(&mut self, contents: &[(&str, &[u8])]) -> Result<(), GitError> {
+        self.is_out = true;
         let mut directory = self.open()?;
         for (name, content) in contents {
             let written = self
@@ -65,10 +69,14 @@ impl Handout {
         Ok(())
     }
 
-    /// Leaves nothing to be read there.
+    /// Leaves nothing to be read there. Done already, it is not done again: what has come there since is
+    /// no secret to whoever put it there.
     pub fn take_back(&mut self) -> Result<(), GitError> {
-        self.open()?;
-        self.files.retain(|_, file| file.set_len(0).is_ok());
+        if self.is_out {
+            self.open()?;
+            self.files.retain(|_, file| file.set_len(0).is_ok());
+            self.is_out = false;
+        }
         Ok(())
     }
 
