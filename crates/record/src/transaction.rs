@@ -27,7 +27,7 @@ impl Drop for Write<'_> {
     fn drop(&mut self) {
         // Some errors roll back by themselves; a commit that failed may have left it open.
         if !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
+            roll_back(self.connection);
         }
     }
 }
@@ -48,7 +48,14 @@ impl<'a> View<'a> {
 impl Drop for View<'_> {
     fn drop(&mut self) {
         if !self.connection.is_autocommit() {
-            let _ = self.connection.execute_batch("ROLLBACK");
+            roll_back(self.connection);
         }
+    }
+}
+
+/// What can't be rolled back now is so at the connection's end.
+fn roll_back(connection: &Connection) {
+    if let Ok(mut statement) = connection.prepare_cached("ROLLBACK") {
+        let _ = statement.execute([]);
     }
 }
