@@ -266,6 +266,8 @@ fn unusable(folder: &Path, error: &io::Error) -> OpenError {
         io::ErrorKind::PermissionDenied
         | io::ErrorKind::ReadOnlyFilesystem
         | io::ErrorKind::NotADirectory
+        // Where no folder can be made there is none to write in.
+        | io::ErrorKind::NotFound
         | io::ErrorKind::AlreadyExists => OpenError::Unwritable {
             path,
             why: error.to_string(),

@@ -57,6 +57,23 @@ pub fn check_protect(spec: &ExperimentSpec, listing: &TreeListing) -> Result<(),
     Err(EngineError::Refused { what, hints })
 }
 
+/// Refuses links to what git carries anyhow: what a checkout holds there would have to give way.
+pub fn check_links(spec: &ExperimentSpec, listing: &TreeListing) -> Result<(), EngineError> {
+    let tracked = |link: &&String| {
+        let link = RepoPath::from(link.as_str());
+        listing
+            .keys()
+            .any(|path| *path == link || path.is_below(&link))
+    };
+    let Some(link) = spec.link.iter().find(tracked) else {
+        return Ok(());
+    };
+    Err(EngineError::refused_with(
+        format!("link {link} is tracked by git: links are for inputs that git does not carry"),
+        format!("remove {link} from `link`; every checkout has it as it is in the commit"),
+    ))
+}
+
 /// Refuses commands that name a file which exists only in the user's checkout: a clean checkout
 /// of the commit will not have it.
 pub fn check_commands(

@@ -140,6 +140,7 @@ impl Session {
         let listing = self.objects.checkout_listing(&tree)?;
         let spec = &self.request.spec;
         preflight::check_protect(spec, &listing)?;
+        preflight::check_links(spec, &listing)?;
         preflight::check_commands(spec, &user.top, &self.request.workdir, &listing)?;
         notices.extend(preflight::unseen(&user.dirty()?));
         if user.sparse {
@@ -168,6 +169,7 @@ impl Session {
             .objects
             .checkout_listing(&caps.harness.tree.parse::<Oid>()?)?;
         preflight::check_protect(new, &listing)?;
+        preflight::check_links(new, &listing)?;
         let top = &self.project.user.top;
         preflight::check_commands(new, top, &self.request.workdir, &listing)
     }

@@ -198,3 +198,31 @@ fn a_store_of_a_newer_release() {
     insta::assert_snapshot!(rig.run(&["run"]).normal());
     assert_eq!(rig.run(&["log"]).code, 2);
 }
+
+#[test]
+fn a_link_to_what_git_tracks_is_refused_before_anything_runs() {
+    let rig = Rig::new();
+    rig.write("in/data", "1\n");
+    rig.commit_all();
+    for link in ["in", "in/data"] {
+        let words = rig
+            .run(&["run", "--trials", "1", "--link", link])
+            .failure(2);
+        assert!(words.contains("is tracked by git"), "{words}");
+    }
+    assert!(rig.status().is_none());
+}
+
+#[test]
+fn a_store_that_can_be_made_nowhere_is_refused_with_what_to_do() {
+    let rig = Rig::new();
+    for place in ["/proc/nope", "/etc/passwd/x"] {
+        let words = rig
+            .run(&["run", "--trials", "1", "--store", place])
+            .failure(2);
+        assert!(
+            words.contains("can't be written") && words.contains("--store"),
+            "{words}"
+        );
+    }
+}
